@@ -1,0 +1,61 @@
+"""Typed errors of the Python shell.
+
+    NinferError
+    ├── ModelFileError        a model file is damaged, incomplete, foreign or unsupported
+    ├── ModelNotFoundError    a model name or path leads nowhere
+    ├── OptionError           an option has an impossible value or combination
+    ├── RequestError          a request cannot be served as it was asked
+    ├── CapacityError         the machine or the configured pools are too small
+    └── FetchError            a download failed or did not match its pinned hash
+
+An expected "no" of the core (no room, stale handle) is a returned value, never one of these.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class NinferError(Exception):
+    """Base class of every error that NInfer raises on purpose."""
+
+
+class ModelFileError(NinferError):
+    """A model file does not hold what it must: names the file, the key, what was expected and what was found."""
+
+    def __init__(self, file: str | Path, key: str, expected: object, found: object) -> None:
+        self.file = str(file)
+        self.key = key
+        self.expected = expected
+        self.found = found
+        super().__init__(f"{file}: {key}: expected {expected}, found {found}")
+
+
+class ModelNotFoundError(NinferError):
+    """No model at this path or under this name; the message says where was looked and what would work."""
+
+
+class OptionError(NinferError):
+    """An option's value, or its combination with others, cannot work; says what would."""
+
+    def __init__(self, option: str, value: object, works: str) -> None:
+        self.option = option
+        self.value = value
+        self.works = works
+        super().__init__(f"{option}={value!r} cannot be used: {works}")
+
+
+class RequestError(NinferError):
+    """A request names a field or value that cannot be served; `param` is the field's name."""
+
+    def __init__(self, param: str, message: str) -> None:
+        self.param = param
+        super().__init__(f"{param}: {message}")
+
+
+class CapacityError(NinferError):
+    """The memory at hand or a configured pool is too small; the message holds both numbers."""
+
+
+class FetchError(NinferError):
+    """A download failed, or its bytes do not match the pinned hash; nothing was left half-done."""
