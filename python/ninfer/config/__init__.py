@@ -1,0 +1,1 @@
+"""What a model is and how it is to be run, as validated values."""

@@ -1,0 +1,1 @@
+"""From what a user calls a model to a path on this machine."""
