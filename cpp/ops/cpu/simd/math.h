@@ -1,0 +1,63 @@
+#pragma once
+
+// Elementary functions on F32x16, the same bits on every instruction set: no libm in kernels (numerics N-1). Polynomials
+// are Taylor-like minimax fits on reduced ranges; named error bounds are checked against f64 in tests/ops/math_test.cpp.
+
+#include "cpp/ops/cpu/simd/vec.h"
+
+namespace ninfer::NINFER_ISA_NAMESPACE {
+
+// e^x, error <= 2 ulp. x below -87.3 gives 0 exactly, so that masked scores of -inf contribute nothing; x above 88.3 is
+// clamped there (callers subtract a maximum or bound their input).
+NINFER_INLINE F32x16 exp(F32x16 x) {
+    const F32x16 lowest = set1(-87.3F);
+    const F32x16 clamped = min(max(x, lowest), set1(88.3F));
+    // n = round(x / ln 2); r = x - n ln 2 in two steps (Cody and Waite), |r| <= 0.347.
+    const F32x16 n = round_nearest_even(mul(clamped, set1(1.44269504088896341F)));
+    F32x16 r = fma(n, set1(-0.693145751953125F), clamped);
+    r = fma(n, set1(-1.42860682030941723212e-6F), r);
+    F32x16 p = set1(1.0F / 5040.0F);
+    p = fma(p, r, set1(1.0F / 720.0F));
+    p = fma(p, r, set1(1.0F / 120.0F));
+    p = fma(p, r, set1(1.0F / 24.0F));
+    p = fma(p, r, set1(1.0F / 6.0F));
+    p = fma(p, r, set1(0.5F));
+    p = fma(p, r, set1(1.0F));
+    p = fma(p, r, set1(1.0F));
+    // n reaches 127 at the upper clamp; 2^127 is representable.
+    const F32x16 value = mul(p, pow2(n));
+    return select(lt(x, lowest), zero(), value);
+}
+
+// 1 / (1 + e^-x).
+NINFER_INLINE F32x16 sigmoid(F32x16 x) {
+    const F32x16 one = set1(1.0F);
+    return div(one, add(one, exp(sub(zero(), x))));
+}
+
+// x · sigmoid(x).
+NINFER_INLINE F32x16 silu(F32x16 x) { return div(x, add(set1(1.0F), exp(sub(zero(), x)))); }
+
+// ln(1 + y) for y in [0, 1], error <= 3 ulp: with s = y / (2 + y), ln(1 + y) = 2 atanh(s), |s| <= 1/3.
+NINFER_INLINE F32x16 log1p_unit(F32x16 y) {
+    const F32x16 s = div(y, add(set1(2.0F), y));
+    const F32x16 s2 = mul(s, s);
+    F32x16 p = set1(1.0F / 15.0F);
+    p = fma(p, s2, set1(1.0F / 13.0F));
+    p = fma(p, s2, set1(1.0F / 11.0F));
+    p = fma(p, s2, set1(1.0F / 9.0F));
+    p = fma(p, s2, set1(1.0F / 7.0F));
+    p = fma(p, s2, set1(1.0F / 5.0F));
+    p = fma(p, s2, set1(1.0F / 3.0F));
+    p = mul(p, s2);
+    const F32x16 twice = add(s, s);
+    return fma(twice, p, twice);
+}
+
+// ln(1 + e^x) = max(x, 0) + ln(1 + e^-|x|), without overflow.
+NINFER_INLINE F32x16 softplus(F32x16 x) {
+    const F32x16 magnitude = max(x, sub(zero(), x));
+    return add(max(x, zero()), log1p_unit(exp(sub(zero(), magnitude))));
+}
+
+}  // namespace ninfer::NINFER_ISA_NAMESPACE

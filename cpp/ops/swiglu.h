@@ -1,0 +1,18 @@
+#pragma once
+
+// SwiGLU (Shazeer, 2020): output[r, c] = silu(gate[r, c]) · up[r, c], silu(x) = x / (1 + e^-x).
+//
+// Shapes: gate, up, output [rows, columns] f32; output may be the same memory as gate or up. Scratch: none.
+
+#include "cpp/ops/op_context.h"
+#include "cpp/tensor/matrix_view.h"
+
+namespace ninfer {
+
+struct SwigluArgs {
+    ConstMatrixView gate;
+    ConstMatrixView up;
+    MatrixView output;
+};
+
+}  // namespace ninfer
