@@ -12,6 +12,7 @@ import pytest
 from tests.tidy.rules import (
     core_import,
     foreign_trees,
+    import_limits,
     include_directions,
     include_paths,
     machine_paths,
@@ -25,6 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RULES = [
     core_import.check,
     foreign_trees.check,
+    import_limits.check,
     include_directions.check,
     include_paths.check,
     machine_paths.check,

@@ -18,9 +18,14 @@ _NEWER_ISA = re.compile(r"(_|\b)(avx2|avx512|avx10|amx|vnni|fma)", re.IGNORECASE
 _WEAK_TYPES = frozenset("WVu")
 
 
+def is_newer_isa(path: Path) -> bool:
+    """Whether a source or object is compiled for more than the baseline: its name says so."""
+    return _NEWER_ISA.search(path.name) is not None
+
+
 def isa_objects(build: Path) -> list[Path]:
     """The objects under a build folder that were compiled for more than the baseline."""
-    return sorted(path for path in build.rglob("*.o") if _NEWER_ISA.search(path.name))
+    return sorted(path for path in build.rglob("*.o") if is_newer_isa(path))
 
 
 def check(build: Path) -> list[Finding]:
