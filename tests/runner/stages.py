@@ -118,7 +118,7 @@ def _run_ctest(settings: Settings) -> Sequence[Command]:
 
 
 def _asan(settings: Settings) -> Sequence[Command]:
-    return [*_cmake(settings, "asan", "address"), _ctest(settings, "asan", "address")]
+    return [*_cmake(settings, "asan", "address", ["all_tests"]), _ctest(settings, "asan", "address")]
 
 
 def _tsan(settings: Settings) -> Sequence[Command]:

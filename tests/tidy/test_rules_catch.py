@@ -167,14 +167,24 @@ def test_ratchet_may_not_grow() -> None:
 
 
 def test_weak_symbol_of_a_newer_instruction_set_is_caught(tmp_path: Path) -> None:
-    (tmp_path / "leaky_avx2.cpp").write_text("inline int leak(int x) { return x + 1; }\nint (*entry)(int) = leak;\n")
-    (tmp_path / "tight_avx2.cpp").write_text("static int keep(int x) { return x + 1; }\nint (*tight)(int) = keep;\n")
-    (tmp_path / "baseline.cpp").write_text("inline int fine(int x) { return x + 1; }\nint (*other)(int) = fine;\n")
-    for source in tmp_path.glob("*.cpp"):
-        subprocess.run(["c++", "-c", str(source), "-o", f"{source}.o"], check=True)
-    assert [str(finding) for finding in isa_symbols.check(tmp_path)] == [
-        "leaky_avx2.cpp.o: exports the weak symbol leak(int)"
+    shared = "inline int leak(int x) { return x + 1; }\nint (*entry)(int) = leak;\n"
+    own = (
+        "namespace ninfer::avx2 { inline int keep(int x) { return x + 1; } }\nint (*entry)(int) = ninfer::avx2::keep;\n"
+    )
+    local = "static int keep(int x) { return x + 1; }\nint (*entry)(int) = keep;\n"
+    cases = [
+        ("ops_avx2", "leaky", shared),
+        ("ops_avx2", "own", own),
+        ("ops_avx2", "local", local),
+        ("ops", "base", shared),
     ]
+    for library, name, text in cases:
+        folder = tmp_path / f"{library}.dir"
+        folder.mkdir(exist_ok=True)
+        (folder / f"{name}.cpp").write_text(text)
+        subprocess.run(["c++", "-std=c++20", "-c", f"{name}.cpp", "-o", f"{name}.cpp.o"], cwd=folder, check=True)
+    found = [str(finding) for finding in isa_symbols.check(tmp_path)]
+    assert found == ["ops_avx2.dir/leaky.cpp.o: exports the weak symbol leak(int)"]
 
 
 def test_stale_stub_is_shown() -> None:
