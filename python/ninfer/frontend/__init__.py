@@ -1,0 +1,1 @@
+"""What a prompt and an answer mean: tokens, chat templates, stop strings, reasoning."""
