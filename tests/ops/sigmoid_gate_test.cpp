@@ -1,0 +1,87 @@
+#include "cpp/ops/sigmoid_gate.h"
+
+#include <cmath>
+
+#include "tests/ops/op_fixture.h"
+#include "tests/ops/oracle/sigmoid_gate_oracle.h"
+
+namespace ninfer {
+namespace {
+
+using testing_support::GuardedMatrix;
+using testing_support::NormalSource;
+using testing_support::OpEnvironment;
+using testing_support::OpTest;
+using testing_support::test_seed;
+
+constexpr std::int64_t kHeadDims[] = {1, 15, 16, 17, 40, 64, 256};
+
+// The heads of the gate lie gate_head_stride columns apart.
+struct Case {
+    Case(std::int64_t rows, std::int64_t head_count, std::int64_t dim, std::int64_t stride)
+        : heads(head_count),
+          head_dim(dim),
+          gate_head_stride(stride),
+          values(rows, head_count * dim),
+          gate(rows, head_count * stride) {
+        NormalSource wide(test_seed() + static_cast<std::uint64_t>(dim), 20.0);
+        NormalSource normal(test_seed() + 1);
+        values.fill(normal);
+        gate.fill(wide);
+    }
+    SigmoidGateArgs args() { return {values.view(), gate.view(), heads, head_dim, gate_head_stride}; }
+    std::int64_t heads;
+    std::int64_t head_dim;
+    std::int64_t gate_head_stride;
+    GuardedMatrix values;
+    GuardedMatrix gate;
+};
+
+using SigmoidGateTest = OpTest;
+
+void expect_matches_oracle(const OpTable& ops, std::int64_t head_dim, std::int64_t stride) {
+    constexpr std::int64_t kRows = 3;
+    constexpr std::int64_t kHeads = 3;
+    Case before(kRows, kHeads, head_dim, stride);
+    Case test(kRows, kHeads, head_dim, stride);
+    OpEnvironment environment(2);
+    ops.sigmoid_gate(environment.context(), test.args());
+    for (std::int64_t r = 0; r < kRows; ++r)
+        for (std::int64_t c = 0; c < kHeads * head_dim; ++c) {
+            const float gate = test.gate.at(r, c / head_dim * stride + c % head_dim);
+            const double expected = oracle::sigmoid_gate(before.values.at(r, c), gate);
+            ASSERT_NEAR(test.values.at(r, c), expected,
+                        oracle::kSigmoidGateTolerance * std::abs(expected) + std::numeric_limits<float>::min())
+                << head_dim << " features, gate " << gate;
+        }
+    test.values.expect_guards_intact();
+}
+
+TEST_P(SigmoidGateTest, MatchesOracle) {
+    for (const auto head_dim : kHeadDims)
+        for (const std::int64_t stride : {head_dim, 2 * head_dim}) expect_matches_oracle(ops(), head_dim, stride);
+}
+
+TEST_P(SigmoidGateTest, SameBitsOnEveryInstructionSetAndThreadCount) {
+    for (const auto head_dim : kHeadDims) {
+        Case scalar(5, 2, head_dim, 2 * head_dim);
+        Case here(5, 2, head_dim, 2 * head_dim);
+        OpEnvironment one(1);
+        OpEnvironment three(3);
+        cpu_op_table(InstructionSet::kScalar).sigmoid_gate(one.context(), scalar.args());
+        ops().sigmoid_gate(three.context(), here.args());
+        EXPECT_TRUE(here.values.equal_bits(scalar.values)) << head_dim;
+    }
+}
+
+TEST_P(SigmoidGateTest, NoRowsDoNothing) {
+    OpEnvironment environment;
+    Case empty(0, 2, 16, 32);
+    ops().sigmoid_gate(environment.context(), empty.args());
+    empty.values.expect_guards_intact();
+}
+
+NINFER_INSTANTIATE_OP_TEST(SigmoidGateTest);
+
+}  // namespace
+}  // namespace ninfer
