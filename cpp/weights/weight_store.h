@@ -1,0 +1,43 @@
+#pragma once
+
+// All weights of one model, by name, in the form that ops read: matrices packed in panels, vectors in f32. Filled once
+// by the loader, read-only afterwards. Not thread-safe while being filled.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cpp/memory/host_buffer.h"
+#include "cpp/tensor/weight_view.h"
+
+namespace ninfer {
+
+class WeightStore {
+   public:
+    // Memory for a packed matrix of this name, zero-filled; the caller packs into mutable_data. A name is added once.
+    struct PackedMatrix {
+        HostBuffer buffer;
+        WeightView view;
+    };
+    PackedMatrix& add_matrix(const std::string& name, std::int64_t out_features, std::int64_t in_features,
+                             WeightStorage storage);
+    void add_vector(const std::string& name, std::vector<float> values);
+
+    bool contains(const std::string& name) const;
+    // Assert that the name exists with this shape: the loader has compared every shape with the configuration before.
+    WeightView matrix(const std::string& name, std::int64_t out_features, std::int64_t in_features) const;
+    const float* vector(const std::string& name, std::size_t size) const;
+
+    // A vector that a model derived from stored ones (1 + weight, exp(A_log), transposed taps), owned here.
+    const float* derive(const std::string& name, std::vector<float> values);
+
+    std::size_t total_bytes() const noexcept { return total_bytes_; }
+
+   private:
+    std::map<std::string, PackedMatrix> matrices_;
+    std::map<std::string, std::vector<float>> vectors_;
+    std::size_t total_bytes_ = 0;
+};
+
+}  // namespace ninfer
