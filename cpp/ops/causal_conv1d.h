@@ -6,7 +6,8 @@
 //
 // Shapes: input, output [rows, channels] f32 (distinct memory); weight [W][channels], oldest tap first; per segment
 // history_read, history_write [W-1][channels], oldest first, of raw inputs (RecurrentStateLayout::conv_floats). After the
-// op history_write holds the last W-1 inputs; it may be the same memory as history_read. W in 1..8.
+// op history_write holds the last W-1 inputs, also where a segment has fewer rows than that (or none: the history is
+// copied); it may be the same memory as history_read. W in 1..8; with W = 1 there is no history.
 // Numerics: taps ascending, acc = fma(weight, x, acc) from 0. Scratch: none.
 
 #include <cstdint>
