@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cpp/base/fp_environment.h"
+
 namespace ninfer {
 
 namespace {

@@ -7,6 +7,20 @@
 
 namespace ninfer {
 
+namespace {
+
+void check_bytes(const MatrixTarget& target, const PackSource& source, std::size_t found, const std::string& origin) {
+    if (is_block_encoding(source.encoding) && target.in_features % kQuantGroup != 0)
+        throw FileError(origin, target.name, "a multiple of 32 columns for " + std::string(to_string(source.encoding)),
+                        std::to_string(target.in_features));
+    const auto row_bytes = encoded_row_bytes(source.encoding, target.in_features);
+    const auto expected = static_cast<std::size_t>(target.out_features) * row_bytes;
+    if (found != expected)
+        throw FileError(origin, target.name, std::to_string(expected) + " bytes", std::to_string(found) + " bytes");
+}
+
+}  // namespace
+
 void WeightLoader::add_matrix(const MatrixTarget& target, const MappedFile& file, std::size_t offset, std::size_t count,
                               FileEncoding encoding) {
     add_matrix(target, file.bytes(offset, count, target.name), encoding, file.path());
@@ -15,7 +29,8 @@ void WeightLoader::add_matrix(const MatrixTarget& target, const MappedFile& file
 
 void WeightLoader::add_matrix(const MatrixTarget& target, std::span<const std::byte> bytes, FileEncoding encoding,
                               const std::string& origin) {
-    const PackSource source{bytes.data(), bytes.size(), encoding, target.out_features, target.in_features};
+    const PackSource source{bytes.data(), encoding, target.out_features, target.in_features};
+    check_bytes(target, source, bytes.size(), origin);
     auto& matrix = store_->add_matrix(target.name, target.out_features, target.in_features, target.storage);
     const auto packed = pack_weight(pool_, source, target.storage, matrix.buffer.data());
     if (packed) return;

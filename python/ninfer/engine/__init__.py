@@ -1,0 +1,1 @@
+"""Request order, lifecycle and publication: from prompts to tokens and text."""

@@ -1,0 +1,143 @@
+"""What one request asks of the sampler and when it ends."""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ninfer import native
+from ninfer.errors import RequestError
+from ninfer.weights.model_files import GenerationDefaults
+
+MAX_LOGPROBS = 20
+
+
+@dataclass(frozen=True)
+class SamplingParams:
+    """Fields and order of application as in the serving contract; ranges are checked here.
+
+    temperature 0 or top_p 0: the best token. seed None: a fresh one per request. stop: strings that end the output and are
+    not part of it. logprobs: None for none, else how many of the most probable tokens (0..20) are reported beside the
+    chosen one. token_mask: bool [vocab], True = allowed.
+    """
+
+    max_tokens: int | None = None
+    min_tokens: int = 0
+    temperature: float = 1.0
+    top_p: float = 1.0
+    top_k: int = 0
+    min_p: float = 0.0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    repetition_penalty: float = 1.0
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+    stop_token_ids: tuple[int, ...] = ()
+    ignore_eos: bool = False
+    logprobs: int | None = None
+    logit_bias: Mapping[int, float] = field(default_factory=dict)
+    token_mask: NDArray[np.bool_] | None = None
+
+    def __post_init__(self) -> None:
+        _check_int("max_tokens", self.max_tokens, 0, None)
+        _check_int("min_tokens", self.min_tokens, 0, None)
+        _check_range("temperature", self.temperature, 0.0, 1e4)
+        _check_range("top_p", self.top_p, 0.0, 1.0)
+        _check_range("min_p", self.min_p, 0.0, 1.0)
+        _check_int("top_k", self.top_k, None, None)
+        _check_range("presence_penalty", self.presence_penalty, -2.0, 2.0)
+        _check_range("frequency_penalty", self.frequency_penalty, -2.0, 2.0)
+        _check_range("repetition_penalty", self.repetition_penalty, 1e-4, 1e4)
+        _check_int("seed", self.seed, -(2**63), 2**64 - 1)
+        _check_int("logprobs", self.logprobs, 0, MAX_LOGPROBS)
+        if any(not text for text in self.stop):
+            raise RequestError("stop", "a stop string must not be empty")
+
+    @property
+    def needs_counts(self) -> bool:
+        """Whether a penalty is on, so that the program has to count tokens."""
+        return (self.presence_penalty, self.frequency_penalty, self.repetition_penalty) != (0.0, 0.0, 1.0)
+
+    def seeded(self) -> SamplingParams:
+        """The same with a seed: the given one, else a fresh random one."""
+        return self if self.seed is not None else replace(self, seed=secrets.randbits(63))
+
+
+def default_sampling(defaults: GenerationDefaults) -> SamplingParams:
+    """What the model's author recommends: greedy where sampling is turned off, else their values over ours."""
+    if defaults.do_sample is False:
+        return SamplingParams(temperature=0.0)
+    named = {
+        "temperature": defaults.temperature,
+        "top_p": defaults.top_p,
+        "top_k": defaults.top_k,
+        "min_p": defaults.min_p,
+        "repetition_penalty": defaults.repetition_penalty,
+    }
+    return replace(SamplingParams(), **{name: value for name, value in named.items() if value is not None})
+
+
+def native_sampler(params: SamplingParams, vocab_size: int, forbidden: Sequence[int] = ()) -> native.Sampler:
+    """The core's form of `params`, with `forbidden` ids never picked (end tokens before min_tokens).
+
+    Raises RequestError for a bias or mask that does not fit the vocabulary.
+    """
+    assert params.seed is not None, "a request is seeded before it samples"
+    sampler = native.Sampler()
+    sampler.temperature = params.temperature
+    sampler.top_p = params.top_p
+    sampler.min_p = params.min_p
+    sampler.top_k = max(0, min(params.top_k, vocab_size))
+    sampler.presence_penalty = params.presence_penalty
+    sampler.frequency_penalty = params.frequency_penalty
+    sampler.repetition_penalty = params.repetition_penalty
+    sampler.seed = params.seed % 2**64
+    sampler.logprobs = -1 if params.logprobs is None else params.logprobs
+    bias = [(_checked_id("logit_bias", token, vocab_size), float(value)) for token, value in params.logit_bias.items()]
+    if any(math.isnan(value) for _, value in bias):
+        raise RequestError("logit_bias", "a value is not a number")
+    sampler.set_bias(bias)
+    sampler.set_mask(_mask_words(params.token_mask, vocab_size, forbidden))
+    return sampler
+
+
+def _mask_words(
+    mask: NDArray[np.bool_] | None, vocab_size: int, forbidden: Sequence[int]
+) -> NDArray[np.uint32]:
+    if mask is None and not forbidden:
+        return np.zeros(0, np.uint32)
+    allowed = np.zeros(-(-vocab_size // 32) * 32, np.bool_)
+    if mask is None:
+        allowed[:vocab_size] = True
+    elif mask.shape == (vocab_size,):
+        allowed[:vocab_size] = mask
+    else:
+        raise RequestError("token_mask", f"expected {vocab_size} values, found {mask.shape}")
+    allowed[list(forbidden)] = False
+    return np.packbits(allowed, bitorder="little").view(np.uint32)
+
+
+def _checked_id(name: str, token: int, vocab_size: int) -> int:
+    if not 0 <= token < vocab_size:
+        raise RequestError(name, f"token id {token} is not below the vocabulary size {vocab_size}")
+    return token
+
+
+def _check_range(name: str, value: float, least: float, most: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
+        raise RequestError(name, f"expected a number from {least:g} to {most:g}, found {value!r}")
+
+
+def _check_int(name: str, value: int | None, least: int | None, most: int | None) -> None:
+    if value is None:
+        return
+    fits = isinstance(value, int) and not isinstance(value, bool)
+    if not fits or (least is not None and value < least) or (most is not None and value > most):
+        bounds = f" from {least}" if least is not None else ""
+        bounds += f" to {most}" if most is not None else ""
+        raise RequestError(name, f"expected a whole number{bounds}, found {value!r}")
