@@ -1,0 +1,48 @@
+"""What a chat request hands to a template, in the one form that templates can rely on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ninfer.errors import RequestError
+from ninfer.frontend.tool_call_arguments import with_argument_objects
+
+_REASONING_KEYS = ("reasoning_content", "thinking", "reasoning")
+
+
+@dataclass(frozen=True)
+class ChatPrompt:
+    """A conversation to be rendered.
+
+    messages, tools: in OpenAI form. add_generation_prompt: end with the opening of the model's turn.
+    continue_final_message: leave the last message open, so that the model goes on with it.
+    template_kwargs: further variables of the template.
+    """
+
+    messages: Sequence[Mapping[str, Any]]
+    tools: Sequence[Mapping[str, Any]] | None = None
+    add_generation_prompt: bool = True
+    continue_final_message: bool = False
+    template_kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+
+def normalised_prompt(prompt: ChatPrompt) -> ChatPrompt:
+    """The same prompt as templates expect it; doing it twice changes nothing.
+
+    null means absent; tool-call arguments are objects; reasoning stands under the names that templates look for.
+    """
+    if prompt.add_generation_prompt and prompt.continue_final_message:
+        raise RequestError("continue_final_message", "cannot be combined with add_generation_prompt")
+    return replace(prompt, messages=[_normalised_message(message) for message in prompt.messages])
+
+
+def _normalised_message(message: Mapping[str, Any]) -> dict[str, Any]:
+    if not isinstance(message, Mapping):
+        raise RequestError("messages", f"a message is an object, not {type(message).__name__}")
+    present = {key: value for key, value in message.items() if value is not None}
+    reasoning = next((present[key] for key in _REASONING_KEYS if key in present), None)
+    if reasoning is not None:
+        present = {"thinking": reasoning, **present, "reasoning_content": reasoning}
+    return with_argument_objects(present)
