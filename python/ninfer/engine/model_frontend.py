@@ -1,0 +1,56 @@
+"""A model's tokenizer and chat template, from wherever its files keep them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from ninfer.errors import RequestError
+from ninfer.frontend.chat_encoder import EncodedChat, encode_chat
+from ninfer.frontend.chat_prompt import ChatPrompt
+from ninfer.frontend.chat_template import ChatTemplate
+from ninfer.frontend.template_source import (
+    TemplateSource,
+    template_of_file,
+    template_of_gguf,
+    template_of_hf_directory,
+)
+from ninfer.frontend.tokenizer import Tokenizer
+from ninfer.weights.expected_tensors import check_vocabulary
+from ninfer.weights.model_files import ModelFiles
+
+
+@dataclass(frozen=True)
+class ModelFrontend:
+    """template is None for a base model: it completes text, but cannot chat."""
+
+    tokenizer: Tokenizer
+    template: ChatTemplate | None
+
+    def encode_chat(self, prompt: ChatPrompt) -> EncodedChat:
+        """Raises RequestError if the model has no template, or one that ignores the tools of the request."""
+        if self.template is None:
+            raise RequestError("messages", "the model has no chat template; give one with --chat-template FILE")
+        if prompt.tools and not self.template.reads_tools:
+            raise RequestError("tools", "the model's chat template ignores tools")
+        return encode_chat(self.template, self.tokenizer, prompt)
+
+
+def load_frontend(files: ModelFiles, template_file: Path | None, clock: Callable[[], datetime]) -> ModelFrontend:
+    """Raises ModelFileError for a damaged tokenizer or template, or a tokenizer that knows ids without embeddings."""
+    if files.gguf_metadata is not None:
+        tokenizer = Tokenizer.from_gguf(files.gguf_metadata, files.path)
+    else:
+        tokenizer = Tokenizer.from_hf_directory(files.path)
+    check_vocabulary(files.config, tokenizer.vocab_size, files.path)
+    source = template_of_file(template_file) if template_file is not None else _own_template(files)
+    template = None if source is None else ChatTemplate(source, tokenizer.named_tokens, clock)
+    return ModelFrontend(tokenizer, template)
+
+
+def _own_template(files: ModelFiles) -> TemplateSource | None:
+    if files.gguf_metadata is not None:
+        return template_of_gguf(files.gguf_metadata, files.path)
+    return template_of_hf_directory(files.path)
