@@ -1,0 +1,52 @@
+"""Which model a command is to load: MODEL, or one of the demo models."""
+
+from __future__ import annotations
+
+import os
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ninfer.cli.demo_flag import DEMO_MODELS
+from ninfer.config.store_location import models_directory
+from ninfer.errors import OptionError
+from ninfer.model_store.model_store import ModelStore
+from ninfer.model_store.pull import pull
+from ninfer.model_store.resolve import resolve_model
+
+ModelArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="MODEL",
+        help="A Hugging Face directory, a .gguf file, a name in the model store, or org/name of the Hugging Face hub.",
+        show_default=False,
+    ),
+]
+DemoOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="[hybrid|smollm2]",
+        help="Use a demo model: the hybrid one inside this package (the default), or SmolLM2-135M, fetched once.",
+        show_default=False,
+    ),
+]
+
+
+def model_path(model: str | None, demo: str | None) -> Path:
+    """Path of the chosen model; smollm2 is fetched if it is not in the store yet.
+
+    Raises OptionError unless exactly one of the two is given, and what resolving and fetching raise.
+    """
+    if (model is None) == (demo is None):
+        raise OptionError("MODEL", model, "give either a model or --demo")
+    store = ModelStore(models_directory(os.environ))
+    if model is not None:
+        return resolve_model(model, store)
+    if demo not in DEMO_MODELS:
+        raise OptionError("--demo", demo, f"one of {', '.join(DEMO_MODELS)} works")
+    if demo == "hybrid":
+        return Path(str(files("ninfer.demo") / "hybrid"))
+    stored = store.find(demo)
+    return stored.path if stored is not None else pull(demo, store, os.environ)
