@@ -13,19 +13,19 @@ namespace ninfer {
 
 }  // namespace ninfer
 
-#define NINFER_ASSERT(condition, detail)                                                                     \
-    do {                                                                                                     \
-        if (!(condition)) [[unlikely]]                                                                       \
-            ::ninfer::assertion_failed(__FILE__, __LINE__, #condition, detail);                              \
+#define NINFER_ASSERT(condition, detail)                                        \
+    do {                                                                        \
+        if (!(condition)) [[unlikely]]                                          \
+            ::ninfer::assertion_failed(__FILE__, __LINE__, #condition, detail); \
     } while (false)
 
-#define NINFER_ASSERT_COMPARE(left, operation, right)                                                        \
-    do {                                                                                                     \
-        const auto left_value_ = static_cast<std::int64_t>(left);                                            \
-        const auto right_value_ = static_cast<std::int64_t>(right);                                          \
-        if (!(left_value_ operation right_value_)) [[unlikely]]                                              \
-            ::ninfer::comparison_failed(__FILE__, __LINE__, #left " " #operation " " #right, left_value_,    \
-                                        right_value_);                                                       \
+#define NINFER_ASSERT_COMPARE(left, operation, right)                                                     \
+    do {                                                                                                  \
+        const auto left_value_ = static_cast<std::int64_t>(left);                                         \
+        const auto right_value_ = static_cast<std::int64_t>(right);                                       \
+        if (!(left_value_ operation right_value_)) [[unlikely]]                                           \
+            ::ninfer::comparison_failed(__FILE__, __LINE__, #left " " #operation " " #right, left_value_, \
+                                        right_value_);                                                    \
     } while (false)
 
 #define NINFER_ASSERT_EQ(left, right) NINFER_ASSERT_COMPARE(left, ==, right)

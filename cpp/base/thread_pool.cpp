@@ -32,7 +32,8 @@ bool spin_until(Ready ready) {
 ThreadPool::ThreadPool(int thread_count) : thread_count_(thread_count) {
     NINFER_ASSERT_LE(1, thread_count);
     workers_.reserve(static_cast<std::size_t>(thread_count - 1));
-    for (int thread = 1; thread < thread_count; ++thread) workers_.emplace_back([this, thread] { worker_loop(thread); });
+    for (int thread = 1; thread < thread_count; ++thread)
+        workers_.emplace_back([this, thread] { worker_loop(thread); });
 }
 
 ThreadPool::~ThreadPool() {

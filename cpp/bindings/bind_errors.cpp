@@ -29,8 +29,9 @@ void translate(const std::exception_ptr& pointer, void*) {
 
 void bind_errors(nb::module_& module) {
     nb::register_exception_translator(translate);
-    nb::class_<Refusal>(module, "Refusal",
-                        "An expected no of the core: nothing has changed. `wanted` and `found` are the values that decided.")
+    nb::class_<Refusal>(
+        module, "Refusal",
+        "An expected no of the core: nothing has changed. `wanted` and `found` are the values that decided.")
         .def_prop_ro("kind", [](const Refusal& refusal) { return std::string(to_string(refusal.kind)); })
         .def_ro("wanted", &Refusal::wanted)
         .def_ro("found", &Refusal::found)

@@ -131,9 +131,10 @@ void bind_program(nb::module_& module) {
         .def_rw("max_unit_rows", &ProgramOptions::max_unit_rows)
         .def_rw("valid_tokens", &ProgramOptions::valid_tokens);
 
-    nb::class_<Program> program(module, "Program",
-                                "Sequences and model units of one loaded model. One thread at a time. Every call returns its "
-                                "value or a Refusal that changed nothing.");
+    nb::class_<Program> program(
+        module, "Program",
+        "Sequences and model units of one loaded model. One thread at a time. Every call returns its "
+        "value or a Refusal that changed nothing.");
     program.def(
         "__init__",
         [](Program* self, const ModelSource& model, const std::string& kv_dtype, const ProgramOptions& options) {

@@ -31,9 +31,10 @@ std::vector<std::pair<std::int32_t, float>> top_logprobs(const SampledToken& tok
 }  // namespace
 
 void bind_sampling(nb::module_& module) {
-    nb::class_<Sampler> sampler(module, "Sampler",
-                                "How one request's next token is picked; fields as in cpp/ops/sampling.h. temperature 0 is "
-                                "greedy.");
+    nb::class_<Sampler> sampler(
+        module, "Sampler",
+        "How one request's next token is picked; fields as in cpp/ops/sampling.h. temperature 0 is "
+        "greedy.");
     sampler.def(nb::init<>());
     define_field<&SamplerInput::temperature>(sampler, "temperature");
     define_field<&SamplerInput::top_p>(sampler, "top_p");

@@ -17,7 +17,8 @@ void bind_testing(nb::module_& module) {
         "state_image",
         [](Program& program, std::uint64_t handle) {
             const auto image = program.state_image_for_test({handle});
-            return nb::ndarray<nb::numpy, float, nb::ndim<1>>(image.data(), {image.size() / sizeof(float)}, nb::find(program));
+            return nb::ndarray<nb::numpy, float, nb::ndim<1>>(image.data(), {image.size() / sizeof(float)},
+                                                              nb::find(program));
         },
         nb::arg("program"), nb::arg("sequence"), "The live state image as f32 [image bytes / 4], writable.");
     testing.def(
@@ -35,7 +36,8 @@ void bind_testing(nb::module_& module) {
             result["layers"] = layout.recurrent_layers;
             result["layer_floats"] = layout.layer_bytes() / sizeof(float);
             result["recurrent_floats"] = layout.layer.recurrent_floats();
-            result["conv_offset_floats"] = StateImageLayout::aligned_bytes(layout.layer.recurrent_floats()) / sizeof(float);
+            result["conv_offset_floats"] =
+                StateImageLayout::aligned_bytes(layout.layer.recurrent_floats()) / sizeof(float);
             result["conv_floats"] = layout.layer.conv_floats();
             return result;
         },

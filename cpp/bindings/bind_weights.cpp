@@ -118,7 +118,8 @@ KvStorage kv_storage(const std::string& name) {
 }
 
 WeightStorage weight_storage(const std::string& name) {
-    return from_name(std::array{WeightStorage::kF32, WeightStorage::kBf16, WeightStorage::kQ8, WeightStorage::kQ4}, name);
+    return from_name(std::array{WeightStorage::kF32, WeightStorage::kBf16, WeightStorage::kQ8, WeightStorage::kQ4},
+                     name);
 }
 
 FileEncoding file_encoding(const std::string& name) {

@@ -105,14 +105,15 @@ void Decoder::run(OpContext& context, const OpTable& ops, const DecoderUnit& uni
     bool first = true;
     for (const auto& layer : spec_.layers) {
         // The previous layer's MLP output is added to the residual in the same pass as this layer's norm.
-        ops.rms_norm(context, {first ? work.residual : work.mixed, first ? MatrixView{} : work.residual, layer.input_norm,
-                               spec_.rms_norm_epsilon, work.normed});
+        ops.rms_norm(context, {first ? work.residual : work.mixed, first ? MatrixView{} : work.residual,
+                               layer.input_norm, spec_.rms_norm_epsilon, work.normed});
         first = false;
         if (const auto* attention = std::get_if<AttentionWeights>(&layer.mixer))
             run_attention(work, *attention, attention_index++);
         else
             run_delta_net(work, std::get<DeltaNetWeights>(layer.mixer), recurrent_index++);
-        ops.rms_norm(context, {work.mixed, work.residual, layer.post_attention_norm, spec_.rms_norm_epsilon, work.normed});
+        ops.rms_norm(context,
+                     {work.mixed, work.residual, layer.post_attention_norm, spec_.rms_norm_epsilon, work.normed});
         run_mlp(work, layer);
     }
     run_lm_head(work, unit);
@@ -182,8 +183,8 @@ void Decoder::run_delta_net(Workspace& work, const DeltaNetWeights& weights, std
                               reinterpret_cast<float*>(floats_at(sequence.state_write, recurrent_offset))}};
     }
     const auto segment_count = std::ssize(work.sequences);
-    work.ops.causal_conv1d(work.context, {raw, weights.conv, layout.conv_width, convolved, conv_segments.data(),
-                                          segment_count});
+    work.ops.causal_conv1d(work.context,
+                           {raw, weights.conv, layout.conv_width, convolved, conv_segments.data(), segment_count});
     work.ops.gated_delta_rule(work.context, {layout, convolved, a, b, weights.decay_rate, weights.dt_bias, attended,
                                              state_segments.data(), segment_count});
     work.ops.gated_rms_norm(work.context, {attended, z, weights.norm, spec_.rms_norm_epsilon, layout.value_heads,
@@ -222,8 +223,8 @@ void Decoder::run_lm_head(Workspace& work, const DecoderUnit& unit) const {
     if (wanted == 0) return;
     NINFER_ASSERT_EQ(unit.logits.columns, spec_.vocab_size);
     const MatrixView normed = work.normed.row_slice(0, wanted);
-    work.ops.rms_norm(work.context, {work.mixed.row_slice(0, wanted), work.residual.row_slice(0, wanted), spec_.final_norm,
-                                     spec_.rms_norm_epsilon, normed});
+    work.ops.rms_norm(work.context, {work.mixed.row_slice(0, wanted), work.residual.row_slice(0, wanted),
+                                     spec_.final_norm, spec_.rms_norm_epsilon, normed});
     const LinearTarget head{spec_.lm_head, unit.logits};
     work.ops.linear(work.context, {normed, &head, 1});
 }

@@ -13,11 +13,11 @@ namespace ninfer {
 enum class LogitRows : std::uint8_t { kNone, kLast, kAll };
 
 struct SequenceRows {
-    std::span<const std::int32_t> tokens;     // the rows, at least one
-    std::int64_t first_position = 0;          // absolute position of tokens[0]
-    std::span<const std::int32_t> page_table; // covers first_position + tokens.size()
-    const std::byte* state_read = nullptr;    // state image, nullptr for models without recurrent layers
-    std::byte* state_write = nullptr;         // may be state_read (InPlace)
+    std::span<const std::int32_t> tokens;      // the rows, at least one
+    std::int64_t first_position = 0;           // absolute position of tokens[0]
+    std::span<const std::int32_t> page_table;  // covers first_position + tokens.size()
+    const std::byte* state_read = nullptr;     // state image, nullptr for models without recurrent layers
+    std::byte* state_write = nullptr;          // may be state_read (InPlace)
     LogitRows logit_rows = LogitRows::kLast;
 };
 

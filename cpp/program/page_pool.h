@@ -1,7 +1,7 @@
 #pragma once
 
-// The pages of the temporary store of issue 1: one arena, a free list, no sharing. Invariant: every page is either in the
-// free list or in exactly one sequence's table.
+// The pages of the temporary store of issue 1: one arena, a free list, no sharing. Invariant: every page is either in
+// the free list or in exactly one sequence's table.
 
 #include <cstdint>
 #include <vector>

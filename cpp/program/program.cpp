@@ -136,7 +136,8 @@ Result<PendingBatch, Refusal> Program::decode(std::span<const RowRequest> rows) 
     return sample(rows);
 }
 
-Result<std::int64_t, Refusal> Program::prefill_logits(SequenceHandle handle, std::int64_t limit, std::span<float> logits) {
+Result<std::int64_t, Refusal> Program::prefill_logits(SequenceHandle handle, std::int64_t limit,
+                                                      std::span<float> logits) {
     if (const auto refusal = check_unit(handle)) return *refusal;
     Sequence& sequence = *find_mutable(handle).value();
     const auto count = std::min({limit, sequence.uncomputed(), options_.max_unit_rows});
@@ -158,7 +159,8 @@ Result<Nothing, Refusal> Program::commit(std::uint64_t batch_id, std::span<const
     for (std::size_t i = 0; i < accepted.size(); ++i) {
         // A row without any allowed token has produced nothing that could be accepted.
         const std::int32_t produced = pending_->sampled[i].id >= 0 ? 1 : 0;
-        if (accepted[i] < 0 || accepted[i] > produced) return Refusal{RefusalKind::kAcceptedCount, accepted[i], produced};
+        if (accepted[i] < 0 || accepted[i] > produced)
+            return Refusal{RefusalKind::kAcceptedCount, accepted[i], produced};
         const Sequence& sequence = *find(pending_->sequences[i]).value();
         const auto length = static_cast<std::int64_t>(sequence.tokens.size()) + accepted[i];
         if (length > sequence.reserved) return Refusal{RefusalKind::kOverReservation, length, sequence.reserved};
@@ -210,8 +212,12 @@ SequenceRows Program::rows_of(SequenceHandle handle, std::int64_t count, LogitRo
     const Sequence& sequence = *find(handle).value();
     const auto begin = static_cast<std::size_t>(sequence.computed);
     std::byte* image = state_images_.size() > 0 ? state_image(handle.slot()) : nullptr;
-    return {std::span(sequence.tokens).subspan(begin, static_cast<std::size_t>(count)), sequence.computed, sequence.pages,
-            image, image, logit_rows};
+    return {std::span(sequence.tokens).subspan(begin, static_cast<std::size_t>(count)),
+            sequence.computed,
+            sequence.pages,
+            image,
+            image,
+            logit_rows};
 }
 
 void Program::run(std::span<const SequenceRows> rows, MatrixView logits) {
@@ -240,8 +246,7 @@ PendingBatch Program::sample(std::span<const RowRequest> rows) {
         inputs[i].output_counts = sequence.output_counts.empty() ? nullptr : sequence.output_counts.data();
         inputs[i].seen_counts = sequence.seen_counts.empty() ? nullptr : sequence.seen_counts.data();
     }
-    const auto logits =
-        matrix(reinterpret_cast<float*>(logits_.data()), batch.rows, decoder_.spec().vocab_size);
+    const auto logits = matrix(reinterpret_cast<float*>(logits_.data()), batch.rows, decoder_.spec().vocab_size);
     const FlushDenormals compute_state;
     backend_.ops().sample(backend_.context(), {logits, options_.valid_tokens, inputs.data(), batch.sampled.data()});
     pending_ = batch;

@@ -2,8 +2,8 @@
 
 // The native execution interface (decisions D-2): sequences, prefill and decode units, pending batches.
 //
-// Every call either succeeds or returns a Refusal and changes nothing. At most one batch is pending at a time; while it is,
-// only commit and abort are legal on the program's units. Used by one thread at a time (the engine worker).
+// Every call either succeeds or returns a Refusal and changes nothing. At most one batch is pending at a time; while it
+// is, only commit and abort are legal on the program's units. Used by one thread at a time (the engine worker).
 
 #include <array>
 #include <cstdint>
@@ -71,14 +71,15 @@ class Program {
     // Appends prompt tokens or forced output to the ledger.
     Result<Nothing, Refusal> append(SequenceHandle handle, std::span<const std::int32_t> tokens);
 
-    // Computes the next `limit` uncomputed tokens, always leaving the last one; returns how many (0 when only one is left).
-    // Commits directly: an intermediate unit yields nothing to decide.
+    // Computes the next `limit` uncomputed tokens, always leaving the last one; returns how many (0 when only one is
+    // left). Commits directly: an intermediate unit yields nothing to decide.
     Result<std::int64_t, Refusal> prefill(SequenceHandle handle, std::int64_t limit);
     // Computes the remaining uncomputed tokens (at most max_unit_rows) and samples: the last unit of a prompt.
     Result<PendingBatch, Refusal> finish_prefill(const RowRequest& request);
     // One round: every row has exactly one uncomputed token.
     Result<PendingBatch, Refusal> decode(std::span<const RowRequest> rows);
-    // Computes the next `limit` tokens and writes the logits of each, [n, vocab_size] row-major; returns n. No sampling.
+    // Computes the next `limit` tokens and writes the logits of each, [n, vocab_size] row-major; returns n. No
+    // sampling.
     Result<std::int64_t, Refusal> prefill_logits(SequenceHandle handle, std::int64_t limit, std::span<float> logits);
 
     // accepted[i] in {0, 1}: whether row i keeps its sampled token (0 for a cancelled row).

@@ -5,8 +5,8 @@
 // Life of a sequence: 1. opened with its whole growth reserved (pages for `reserved` tokens, one state slot, one lane);
 // 2. tokens are appended to the ledger; 3. units compute them in order, `computed` grows; 4. the unit that computes the
 // last ledger token yields a sampled token in a pending batch; commit appends it, abort does not; 5. closed.
-// State is advanced in place. After an abort (or an accepted count of 0) every ledger token is computed and the state is
-// complete at exactly that frontier; to go on, tokens must be appended (there are no logits to sample from again).
+// State is advanced in place. After an abort (or an accepted count of 0) every ledger token is computed and the state
+// is complete at exactly that frontier; to go on, tokens must be appended (there are no logits to sample from again).
 
 #include <cstdint>
 #include <vector>

@@ -48,7 +48,9 @@ struct KvLayerLayout {
     NINFER_INLINE std::size_t key_scales_offset(std::int64_t head) const noexcept {
         return keys_offset(2 * kv_heads) + static_cast<std::size_t>(head) * head_scale_bytes();
     }
-    NINFER_INLINE std::size_t value_scales_offset(std::int64_t head) const noexcept { return key_scales_offset(kv_heads + head); }
+    NINFER_INLINE std::size_t value_scales_offset(std::int64_t head) const noexcept {
+        return key_scales_offset(kv_heads + head);
+    }
     NINFER_INLINE std::size_t layer_bytes() const noexcept { return key_scales_offset(2 * kv_heads); }
 };
 

@@ -26,14 +26,18 @@ struct RecurrentStateLayout {
     NINFER_INLINE std::int64_t padded_value_dim() const noexcept {
         return (value_dim + kStateColumnPadding - 1) / kStateColumnPadding * kStateColumnPadding;
     }
-    NINFER_INLINE std::int64_t tiles() const noexcept { return (padded_value_dim() + kStateTileColumns - 1) / kStateTileColumns; }
+    NINFER_INLINE std::int64_t tiles() const noexcept {
+        return (padded_value_dim() + kStateTileColumns - 1) / kStateTileColumns;
+    }
     NINFER_INLINE std::int64_t tile_columns(std::int64_t tile) const noexcept {
         const std::int64_t left = padded_value_dim() - tile * kStateTileColumns;
         return left < kStateTileColumns ? left : kStateTileColumns;
     }
     NINFER_INLINE std::int64_t head_floats() const noexcept { return key_dim * padded_value_dim(); }
     NINFER_INLINE std::int64_t recurrent_floats() const noexcept { return value_heads * head_floats(); }
-    NINFER_INLINE std::int64_t conv_channels() const noexcept { return 2 * key_heads * key_dim + value_heads * value_dim; }
+    NINFER_INLINE std::int64_t conv_channels() const noexcept {
+        return 2 * key_heads * key_dim + value_heads * value_dim;
+    }
     NINFER_INLINE std::int64_t conv_floats() const noexcept { return (conv_width - 1) * conv_channels(); }
 };
 

@@ -8,7 +8,9 @@ namespace {
 
 constexpr std::size_t kPanelAlignment = 64;
 
-std::int64_t round_up(std::int64_t value, std::int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
+    return (value + multiple - 1) / multiple * multiple;
+}
 
 }  // namespace
 

@@ -9,7 +9,8 @@
 //   bf16  [in/2][16][2] bfloat16: lane o holds inputs 2i and 2i+1 of output o
 //   q8    quants [in/32][8][16][4] int8: vector j, lane o, byte b is input 32g + 4j + b of output o;
 //         then scales [in/32][16] f16. w = scale · q. 34 bytes per 32 weights.
-//   q4    quants [in/32][4][16][4] uint8: the low nibble of vector j, lane o, byte b is input 32g + 4j + b, the high one
+//   q4    quants [in/32][4][16][4] uint8: the low nibble of vector j, lane o, byte b is input 32g + 4j + b, the high
+//   one
 //         input 32g + 16 + 4j + b; then [in/32][2][16] f16: scales, minima. w = scale · q + minimum. 20 bytes per 32.
 
 #include <cstddef>
@@ -34,7 +35,9 @@ struct WeightView {
     // Bytes of the quants part of a panel (all of it for f32 and bf16); the scales part begins there.
     std::size_t quant_bytes() const noexcept;
     std::size_t panel_bytes() const noexcept;
-    NINFER_INLINE std::size_t total_bytes() const noexcept { return static_cast<std::size_t>(panels()) * panel_bytes(); }
+    NINFER_INLINE std::size_t total_bytes() const noexcept {
+        return static_cast<std::size_t>(panels()) * panel_bytes();
+    }
     NINFER_INLINE const std::byte* panel(std::int64_t index) const noexcept {
         return data + static_cast<std::size_t>(index) * panel_bytes();
     }

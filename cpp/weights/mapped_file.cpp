@@ -44,7 +44,8 @@ MappedFile::~MappedFile() {
 
 std::span<const std::byte> MappedFile::bytes(std::size_t offset, std::size_t count, const std::string& key) const {
     if (offset > bytes_ || count > bytes_ - offset)
-        throw FileError(path_, key, "bytes " + std::to_string(offset) + " + " + std::to_string(count) + " inside the file",
+        throw FileError(path_, key,
+                        "bytes " + std::to_string(offset) + " + " + std::to_string(count) + " inside the file",
                         std::to_string(bytes_) + " bytes");
     return {data_ + offset, count};
 }

@@ -51,7 +51,10 @@ class OpEnvironment {
 class GuardedMatrix {
    public:
     GuardedMatrix(std::int64_t rows, std::int64_t columns, std::int64_t gap = 3)
-        : rows_(rows), columns_(columns), stride_(columns + gap), data_(static_cast<std::size_t>(rows * stride_ + gap), kCanary) {}
+        : rows_(rows),
+          columns_(columns),
+          stride_(columns + gap),
+          data_(static_cast<std::size_t>(rows * stride_ + gap), kCanary) {}
 
     MatrixView view() { return {data_.data(), rows_, columns_, stride_}; }
     float& at(std::int64_t r, std::int64_t c) { return data_[static_cast<std::size_t>(r * stride_ + c)]; }
@@ -106,7 +109,6 @@ inline std::string instruction_set_name(const testing::TestParamInfo<Instruction
 
 }  // namespace ninfer::testing_support
 
-#define NINFER_INSTANTIATE_OP_TEST(suite)                                                                        \
-    INSTANTIATE_TEST_SUITE_P(Cpu, suite,                                                                          \
-                             testing::ValuesIn(::ninfer::testing_support::supported_instruction_sets()),          \
+#define NINFER_INSTANTIATE_OP_TEST(suite)                                                                            \
+    INSTANTIATE_TEST_SUITE_P(Cpu, suite, testing::ValuesIn(::ninfer::testing_support::supported_instruction_sets()), \
                              ::ninfer::testing_support::instruction_set_name)

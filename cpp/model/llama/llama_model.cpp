@@ -23,7 +23,8 @@ LayerWeights layer_weights(const LlamaConfig& config, const WeightStore& store, 
     attention.output = matrix("self_attn.o_proj.weight", hidden, query_rows);
     LayerWeights layer;
     layer.input_norm = store.vector(prefix + "input_layernorm.weight", static_cast<std::size_t>(hidden));
-    layer.post_attention_norm = store.vector(prefix + "post_attention_layernorm.weight", static_cast<std::size_t>(hidden));
+    layer.post_attention_norm =
+        store.vector(prefix + "post_attention_layernorm.weight", static_cast<std::size_t>(hidden));
     layer.mixer = attention;
     layer.gate = matrix("mlp.gate_proj.weight", config.intermediate_size, hidden);
     layer.up = matrix("mlp.up_proj.weight", config.intermediate_size, hidden);
@@ -43,8 +44,8 @@ DecoderSpec llama_decoder(const LlamaConfig& config, const WeightStore& store) {
     spec.attention = {config.heads, config.kv_heads, config.head_dim, config.head_dim, config.head_dim};
     spec.rope.inverse = config.inverse_frequencies;
     spec.embedding = store.matrix("embed_tokens.weight", config.vocab_size, config.hidden_size);
-    spec.lm_head = config.tied_embeddings ? spec.embedding
-                                          : store.matrix("lm_head.weight", config.vocab_size, config.hidden_size);
+    spec.lm_head =
+        config.tied_embeddings ? spec.embedding : store.matrix("lm_head.weight", config.vocab_size, config.hidden_size);
     spec.final_norm = store.vector("norm.weight", static_cast<std::size_t>(config.hidden_size));
     for (std::int64_t index = 0; index < config.layers; ++index)
         spec.layers.push_back(layer_weights(config, store, index));

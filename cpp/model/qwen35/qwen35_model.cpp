@@ -107,8 +107,8 @@ DecoderSpec qwen35_decoder(const Qwen35Config& config, WeightStore& store) {
     spec.recurrent = {config.linear_value_heads, config.linear_key_heads, config.linear_key_head_dim,
                       config.linear_value_head_dim, config.conv_width};
     spec.embedding = store.matrix("embed_tokens.weight", config.vocab_size, config.hidden_size);
-    spec.lm_head = config.tied_embeddings ? spec.embedding
-                                          : store.matrix("lm_head.weight", config.vocab_size, config.hidden_size);
+    spec.lm_head =
+        config.tied_embeddings ? spec.embedding : store.matrix("lm_head.weight", config.vocab_size, config.hidden_size);
     spec.final_norm = builder.centred_norm("norm.weight", config.hidden_size);
     for (std::int64_t index = 0; index < std::ssize(config.layer_is_recurrent); ++index)
         spec.layers.push_back(builder.layer(index));

@@ -23,7 +23,7 @@ class Answer:
 
 @dataclass
 class Conversation:
-    """`say` adds the user's message and streams the model's; a message that is interrupted or refused leaves no trace."""
+    """`say` adds the user's message and streams the answer; a turn that is interrupted or refused leaves no trace."""
 
     engine: Engine
     sampling: dict[str, Any] = field(default_factory=dict)

@@ -21,9 +21,9 @@ MAX_CONCURRENCY = 8
 class EngineOptions:
     """`None` and "auto" mean: resolved at load from the machine and the model.
 
-    threads: compute threads (physical cores). kv_capacity: tokens in all KV pages. max_context: longest sequence, prompt
-    and output, in tokens. prefill_chunk: most tokens of one prefill unit. default_max_tokens: output tokens of a request
-    that names no limit. chat_template: a file that replaces the model's own template.
+    threads: compute threads (physical cores). kv_capacity: tokens in all KV pages. max_context: longest sequence,
+    prompt and output, in tokens. prefill_chunk: most tokens of one prefill unit. default_max_tokens: output tokens of
+    a request that names no limit. chat_template: a file that replaces the model's own template.
     """
 
     device: Device = "auto"

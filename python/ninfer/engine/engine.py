@@ -60,7 +60,7 @@ class Engine:
         return self._defaults
 
     def generate(self, prompt: str | Sequence[int], **sampling: Any) -> GenerationResult:
-        """Completes text (tokenised with the model's special tokens) or token ids; `sampling`: fields of SamplingParams.
+        """Completes text (tokenised with the model's special tokens) or token ids. `sampling`: SamplingParams.
 
         Raises RequestError naming the field that cannot be served.
         """
@@ -117,9 +117,7 @@ class Engine:
             native.must(model.program.append(sequence, np.asarray(ids, np.int32)))
             done = 0
             while done < len(ids):
-                done += native.must(
-                    model.program.prefill_logits(sequence, logits[done : done + model.prefill_chunk])
-                )
+                done += native.must(model.program.prefill_logits(sequence, logits[done : done + model.prefill_chunk]))
         finally:
             native.must(model.program.close_sequence(sequence))
         return logits
@@ -131,7 +129,9 @@ class Engine:
     def __enter__(self) -> Engine:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def _open(self, tokens: int) -> int:

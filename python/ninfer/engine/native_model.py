@@ -26,15 +26,15 @@ _AS_STORED: dict[Encoding, str] = {
     "Q4_0": "q4",
     "Q4_1": "q4",
 }
-# The gates of Gated DeltaNet decide how long its state lives: a rounding here compounds over thousands of tokens, and they
-# are a thousandth of the weights.
+# The gates of Gated DeltaNet decide how long its state lives: a rounding here compounds over thousands of tokens, and
+# they are a thousandth of the weights.
 _GATES = ("in_proj_a.weight", "in_proj_b.weight")
 # Every token passes through these two, and four bits cost them more quality than all other matrices together.
 _VOCABULARY = ("embed_tokens.weight", "lm_head.weight")
 
 
 def weight_storage(tensor: TensorSource, option: WeightsOption) -> str:
-    """The storage of one matrix: as stored for `auto`; quantised options spare the DeltaNet gates, q4 the vocabulary."""
+    """The storage of one matrix: as stored for `auto`; quantising spares the DeltaNet gates, q4 the vocabulary."""
     as_stored = _AS_STORED[tensor.encoding]
     if option == "auto":
         return as_stored

@@ -21,9 +21,9 @@ MAX_LOGPROBS = 20
 class SamplingParams:
     """Fields and order of application as in the serving contract; ranges are checked here.
 
-    temperature 0 or top_p 0: the best token. seed None: a fresh one per request. stop: strings that end the output and are
-    not part of it. logprobs: None for none, else how many of the most probable tokens (0..20) are reported beside the
-    chosen one. token_mask: bool [vocab], True = allowed.
+    temperature 0 or top_p 0: the best token. seed None: a fresh one per request. stop: strings that end the output and
+    are not part of it. logprobs: None for none, else how many of the most probable tokens (0..20) are reported beside
+    the chosen one. token_mask: bool [vocab], True = allowed.
     """
 
     max_tokens: int | None = None
@@ -106,9 +106,7 @@ def native_sampler(params: SamplingParams, vocab_size: int, forbidden: Sequence[
     return sampler
 
 
-def _mask_words(
-    mask: NDArray[np.bool_] | None, vocab_size: int, forbidden: Sequence[int]
-) -> NDArray[np.uint32]:
+def _mask_words(mask: NDArray[np.bool_] | None, vocab_size: int, forbidden: Sequence[int]) -> NDArray[np.uint32]:
     if mask is None and not forbidden:
         return np.zeros(0, np.uint32)
     allowed = np.zeros(-(-vocab_size // 32) * 32, np.bool_)

@@ -37,8 +37,7 @@ NINFER_INLINE float inverse_rms(const float* x, std::int64_t columns, float epsi
 NINFER_INLINE void scale_row(const float* x, float factor, const float* weight, float* output, std::int64_t columns) {
     const F32x16 scale = set1(factor);
     std::int64_t c = 0;
-    for (; c + kLanes <= columns; c += kLanes)
-        store(output + c, mul(mul(load(x + c), scale), load(weight + c)));
+    for (; c + kLanes <= columns; c += kLanes) store(output + c, mul(mul(load(x + c), scale), load(weight + c)));
     const std::int64_t tail = columns - c;
     if (tail > 0) store_n(output + c, mul(mul(load_n(x + c, tail), scale), load_n(weight + c, tail)), tail);
 }

@@ -1,0 +1,163 @@
+#include "cpp/program/program.h"
+
+#include "tests/cpp/program/program_fixture.h"
+
+namespace ninfer {
+namespace {
+
+using testing_support::ProgramTest;
+
+constexpr std::int32_t kAccept[] = {1, 1, 1, 1};
+
+void expect_refusal(const auto& result, RefusalKind kind, std::int64_t wanted, std::int64_t found) {
+    ASSERT_FALSE(result.has_value());
+    EXPECT_EQ(to_string(result.error().kind), to_string(kind));
+    EXPECT_EQ(result.error().wanted, wanted) << result.error().message();
+    EXPECT_EQ(result.error().found, found) << result.error().message();
+}
+
+TEST_F(ProgramTest, BatchedDecodeGivesTheLogitsOfEachSequenceAlone) {
+    for (const auto storage : {WeightStorage::kF32, WeightStorage::kBf16, WeightStorage::kQ8, WeightStorage::kQ4}) {
+        const auto together = make_program(default_options(), storage);
+        const auto alone = make_program(default_options(), storage);
+        std::vector<std::vector<std::int32_t>> prompts = {random_tokens(1), random_tokens(64), random_tokens(65)};
+        std::vector<RowRequest> rows;
+        for (const auto& prompt : prompts) {
+            rows.push_back({open(*together, prompt, 20), {}});
+            run_prompt(*together, rows.back().sequence, 64);
+        }
+        std::vector<std::vector<std::vector<float>>> batched(prompts.size());
+        for (int round = 0; round < 19; ++round) {
+            const auto batch = together->decode(rows).value();
+            for (std::size_t i = 0; i < rows.size(); ++i)
+                batched[i].push_back(logits_of(*together, static_cast<std::int64_t>(i)));
+            ASSERT_TRUE(together->commit(batch.id, std::span(kAccept).first(rows.size())).has_value());
+        }
+        for (std::size_t i = 0; i < prompts.size(); ++i) {
+            const RowRequest row{open(*alone, prompts[i], 20), {}};
+            run_prompt(*alone, row.sequence, 7);
+            for (int round = 0; round < 19; ++round) {
+                const auto batch = alone->decode({&row, 1}).value();
+                ASSERT_EQ(logits_of(*alone, 0), batched[i][static_cast<std::size_t>(round)]) << i << " " << round;
+                ASSERT_TRUE(alone->commit(batch.id, std::span(kAccept).first(1)).has_value());
+            }
+            ASSERT_TRUE(alone->close_sequence(row.sequence).has_value());
+        }
+    }
+}
+
+TEST_F(ProgramTest, ReusedLaneStartsFromAnEmptyState) {
+    const auto program = make_program(default_options());
+    const auto prompt = random_tokens(130);
+    const auto first = open(*program, prompt, 1);
+    run_prompt(*program, first, 64);
+    const auto expected = logits_of(*program, 0);
+    ASSERT_TRUE(program->close_sequence(first).has_value());
+    const auto second = open(*program, prompt, 1);
+    EXPECT_NE(first, second);
+    run_prompt(*program, second, 64);
+    EXPECT_EQ(logits_of(*program, 0), expected);
+}
+
+TEST_F(ProgramTest, AbortKeepsTheLedgerAndForcedTokensContinueExactly) {
+    const auto program = make_program(default_options());
+    const auto prompt = random_tokens(40);
+    const auto forced = random_tokens(1);
+    const auto handle = open(*program, prompt, 8);
+    const auto batch = program->finish_prefill({handle, {}}).value();
+    ASSERT_TRUE(program->abort(batch.id).has_value());
+    EXPECT_EQ(program->find(handle).value()->tokens.size(), prompt.size());
+    expect_refusal(program->decode(std::array{RowRequest{handle, {}}}), RefusalKind::kNotOneUncomputed, 1, 0);
+    ASSERT_TRUE(program->append(handle, forced).has_value());
+    ASSERT_TRUE(program->decode(std::array{RowRequest{handle, {}}}).has_value());
+    const auto continued = logits_of(*program, 0);
+
+    const auto undisturbed = make_program(default_options());
+    auto whole = prompt;
+    whole.push_back(forced[0]);
+    const auto other = open(*undisturbed, whole, 8);
+    run_prompt(*undisturbed, other, 64);
+    EXPECT_EQ(continued, logits_of(*undisturbed, 0));
+}
+
+TEST_F(ProgramTest, CountsPromptTokensThatStepsComputed) {
+    const auto program = make_program(default_options());
+    const auto prompt = random_tokens(100);
+    const auto handle = open(*program, prompt, 10);
+    run_prompt(*program, handle, 33);
+    for (int round = 0; round < 3; ++round) {
+        const auto batch = program->decode(std::array{RowRequest{handle, {}}}).value();
+        ASSERT_TRUE(program->commit(batch.id, std::span(kAccept).first(1)).has_value());
+    }
+    EXPECT_EQ(program->find(handle).value()->prompt_tokens_computed, 100);
+    EXPECT_EQ(program->find(handle).value()->computed, 103);
+    EXPECT_EQ(program->statistics().tokens_computed, 103);
+}
+
+TEST_F(ProgramTest, PaddedVocabularyIsNeverSampled) {
+    auto options = default_options();
+    options.valid_tokens = 1;
+    const auto program = make_program(options);
+    const auto handle = open(*program, {0, 1, 2}, 4);
+    EXPECT_EQ(run_prompt(*program, handle, 64), 0);
+}
+
+TEST_F(ProgramTest, RefusesHandlesAndSizesWithBothValuesAndChangesNothing) {
+    const auto program = make_program(default_options());
+    expect_refusal(program->open_sequence(kMaxContext + 1, false), RefusalKind::kOverContext, kMaxContext + 1,
+                   kMaxContext);
+    const auto handle = open(*program, random_tokens(10), 0);
+    expect_refusal(program->append(handle, random_tokens(1)), RefusalKind::kOverReservation, 11, 10);
+    const auto big = program->open_sequence(kMaxContext, false).value();
+    expect_refusal(program->open_sequence(64 * (kPages - 8), false), RefusalKind::kNoPages, kPages - 8, kPages - 9);
+    expect_refusal(program->append(big, std::array{std::int32_t{-1}}), RefusalKind::kTokenId, -1,
+                   testing_support::tiny_config().vocab_size);
+    EXPECT_EQ(program->find(big).value()->tokens.size(), 0U);
+    expect_refusal(program->prefill(big, 5), RefusalKind::kNothingToCompute, 1, 0);
+    ASSERT_TRUE(program->close_sequence(big).has_value());
+    expect_refusal(program->close_sequence(big), RefusalKind::kStaleHandle, big.generation(), big.generation());
+    const auto again = program->open_sequence(1, false).value();
+    EXPECT_EQ(again.slot(), big.slot());
+    expect_refusal(program->append(big, std::array{std::int32_t{1}}), RefusalKind::kStaleHandle, big.generation(),
+                   again.generation());
+    expect_refusal(program->append({~std::uint64_t{0}}, std::array{std::int32_t{1}}), RefusalKind::kStaleHandle,
+                   0xFFFFFFFF, 0);
+    while (program->open_sequence(1, false).has_value()) {
+    }
+    expect_refusal(program->open_sequence(1, false), RefusalKind::kNoLane, kLanes + 1, kLanes);
+}
+
+TEST_F(ProgramTest, PendingBatchFreezesItsMembersUntilOneEnding) {
+    const auto program = make_program(default_options());
+    const auto handle = open(*program, random_tokens(5), 3);
+    const auto other = open(*program, random_tokens(5), 3);
+    expect_refusal(program->commit(7, std::span(kAccept).first(1)), RefusalKind::kNoPendingBatch, 7, 0);
+    const auto batch = program->finish_prefill({handle, {}}).value();
+    const auto id = static_cast<std::int64_t>(batch.id);
+    expect_refusal(program->prefill(other, 2), RefusalKind::kPendingBatch, 0, id);
+    expect_refusal(program->append(handle, random_tokens(1)), RefusalKind::kPendingBatch, 0, id);
+    expect_refusal(program->close_sequence(handle), RefusalKind::kPendingBatch, 0, id);
+    expect_refusal(program->commit(batch.id, std::span(kAccept).first(2)), RefusalKind::kAcceptedCount, 2, 1);
+    expect_refusal(program->commit(batch.id, std::array{2}), RefusalKind::kAcceptedCount, 2, 1);
+    EXPECT_EQ(program->find(handle).value()->tokens.size(), 5U);
+    ASSERT_TRUE(program->commit(batch.id, std::span(kAccept).first(1)).has_value());
+    expect_refusal(program->commit(batch.id, std::span(kAccept).first(1)), RefusalKind::kNoPendingBatch, id, 0);
+    expect_refusal(program->abort(batch.id), RefusalKind::kNoPendingBatch, id, 0);
+    EXPECT_EQ(program->find(handle).value()->tokens.size(), 6U);
+}
+
+TEST_F(ProgramTest, RefusesBatchesThatAreNoRound) {
+    const auto program = make_program(default_options());
+    const auto handle = open(*program, random_tokens(5), 3);
+    expect_refusal(program->decode({}), RefusalKind::kBatchSize, 0, kLanes);
+    expect_refusal(program->decode(std::vector<RowRequest>(5, RowRequest{handle, {}})), RefusalKind::kBatchSize, 5,
+                   kLanes);
+    expect_refusal(program->decode(std::array{RowRequest{handle, {}}}), RefusalKind::kNotOneUncomputed, 1, 5);
+    run_prompt(*program, handle, 64);
+    expect_refusal(program->decode(std::array{RowRequest{handle, {}}, RowRequest{handle, {}}}),
+                   RefusalKind::kDuplicateRow, handle.slot(), handle.slot());
+    EXPECT_EQ(program->find(handle).value()->uncomputed(), 1);
+}
+
+}  // namespace
+}  // namespace ninfer
