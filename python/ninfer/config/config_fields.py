@@ -35,6 +35,13 @@ class ConfigFields:
             self.fail(key, "an integer", _shown(value))
         return value
 
+    def size(self, key: str, default: int | None = None) -> int:
+        """A whole number of at least 1; required where no default is given."""
+        value = self.integer(key, default)
+        if value < 1:
+            self.fail(key, ">= 1", value)
+        return value
+
     def number(self, key: str, default: float | None = None) -> float:
         """A finite number; required where no default is given."""
         value = self._present(key, "a number", default)

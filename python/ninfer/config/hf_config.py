@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from ninfer.config.config_fields import ConfigFields
 from ninfer.config.hf_rope import rope_from_hf
-from ninfer.config.model_config import LayerType, LlamaConfig, ModelConfig, Qwen35Config
+from ninfer.config.model_config import MAX_LAYERS, LayerType, LlamaConfig, ModelConfig, Qwen35Config
 
 LLAMA = "LlamaForCausalLM"
 QWEN35 = "Qwen3_5ForCausalLM"
@@ -77,11 +77,11 @@ def _shared_sizes(fields: ConfigFields, default_max_context: int) -> dict[str, A
     for key in ("num_experts", "num_local_experts", "n_routed_experts"):
         fields.must_be(key, 0)
     return {
-        "vocab_size": fields.integer("vocab_size"),
-        "hidden_size": fields.integer("hidden_size"),
-        "intermediate_size": fields.integer("intermediate_size"),
-        "layers": fields.integer("num_hidden_layers"),
-        "heads": fields.integer("num_attention_heads"),
+        "vocab_size": fields.size("vocab_size"),
+        "hidden_size": fields.size("hidden_size"),
+        "intermediate_size": fields.size("intermediate_size"),
+        "layers": fields.size("num_hidden_layers"),
+        "heads": fields.size("num_attention_heads"),
         "rms_norm_eps": fields.number("rms_norm_eps", 1e-6),
         "max_context": fields.integer("max_position_embeddings", default_max_context),
     }
@@ -90,9 +90,9 @@ def _shared_sizes(fields: ConfigFields, default_max_context: int) -> dict[str, A
 def _llama(fields: ConfigFields) -> LlamaConfig:
     sizes = _shared_sizes(fields, default_max_context=2048)
     heads, hidden = sizes["heads"], sizes["hidden_size"]
-    if fields.get("head_dim") is None and (heads < 1 or hidden % heads):
+    if fields.get("head_dim") is None and hidden % heads:
         fields.fail("num_attention_heads", f"a divisor of hidden_size {hidden}", heads)
-    head_dim = fields.integer("head_dim", hidden // max(heads, 1))
+    head_dim = fields.size("head_dim", hidden // heads)
     with fields.naming(_KEYS):
         return LlamaConfig(
             **sizes,
@@ -108,7 +108,7 @@ def _qwen35(fields: ConfigFields, tied: bool) -> Qwen35Config:
     fields.must_be("attn_output_gate", True)
     fields.must_be("output_gate_type", "swish", "silu")
     sizes = _shared_sizes(fields, default_max_context=32768)
-    head_dim = fields.integer("head_dim", 256)
+    head_dim = fields.size("head_dim", 256)
     rope = rope_from_hf(fields, head_dim, default_partial=0.25)
     with fields.naming(_KEYS):
         return Qwen35Config(
@@ -131,13 +131,10 @@ def _layer_types(fields: ConfigFields, layers: int) -> tuple[LayerType, ...]:
     named = fields.items("layer_types")
     if named is not None:
         return cast(tuple[LayerType, ...], named)
-    interval = fields.integer("full_attention_interval", 4)
-    if interval < 1:
-        fields.fail("full_attention_interval", ">= 1", interval)
-    return layer_types_every(interval, layers)
+    return layer_types_every(fields.size("full_attention_interval", 4), layers)
 
 
 def layer_types_every(interval: int, layers: int) -> tuple[LayerType, ...]:
     """Linear attention, except that every `interval`-th layer has full attention."""
-    count = min(max(layers, 0), 1 << 16)
+    count = min(layers, MAX_LAYERS + 1)
     return tuple("linear_attention" if (i + 1) % interval else "full_attention" for i in range(count))

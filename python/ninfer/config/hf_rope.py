@@ -31,6 +31,8 @@ def rope_from_hf(fields: ConfigFields, head_dim: int, default_partial: float) ->
         rope.must_be(layer_type)
     theta = rope.number("rope_theta", fields.number("rope_theta", DEFAULT_THETA))
     partial = rope.number("partial_rotary_factor", fields.number("partial_rotary_factor", default_partial))
+    if head_dim % 2 and partial == 1.0:
+        fields.fail("head_dim", "an even number of features to rotate", head_dim)
     rope_keys = {"theta": "rope_theta", "original_max_position": "original_max_position_embeddings"}
     with rope.naming({**rope_keys, "rotary_dim": "partial_rotary_factor"}):
         config = RopeConfig(theta, int(head_dim * partial), _scaling(rope))

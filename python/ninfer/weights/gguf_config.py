@@ -79,18 +79,20 @@ def config_from_gguf(
 
 
 def _shared_sizes(fields: ConfigFields, architecture: str, rope_factors: tuple[float, ...] | None) -> dict[str, Any]:
-    heads, hidden = fields.integer("attention.head_count"), fields.integer("embedding_length")
-    if fields.get("attention.key_length") is None and (heads < 1 or hidden % heads):
+    heads, hidden = fields.size("attention.head_count"), fields.size("embedding_length")
+    if fields.get("attention.key_length") is None and hidden % heads:
         fields.fail("attention.head_count", f"a divisor of embedding_length {hidden}", heads)
-    head_dim = fields.integer("attention.key_length", hidden // max(heads, 1))
+    head_dim = fields.size("attention.key_length", hidden // heads)
     fields.must_be("attention.value_length", head_dim)
-    nextn = fields.integer("nextn_predict_layers", 0)
+    layers = fields.size("block_count") - fields.integer("nextn_predict_layers", 0)
+    if layers < 1:
+        fields.fail("block_count", "more than nextn_predict_layers", fields.get("block_count"))
     rotary_dim = fields.integer("rope.dimension_count", head_dim)
     scaling = _scaling(fields, rope_factors)
     return {
         "hidden_size": hidden,
-        "intermediate_size": fields.integer("feed_forward_length"),
-        "layers": fields.integer("block_count") - nextn,
+        "intermediate_size": fields.size("feed_forward_length"),
+        "layers": layers,
         "heads": heads,
         "kv_heads": _kv_heads(fields, heads),
         "head_dim": head_dim,
@@ -126,8 +128,8 @@ def _scaling(fields: ConfigFields, rope_factors: tuple[float, ...] | None) -> Ro
 
 
 def _qwen35(fields: ConfigFields, sizes: dict[str, Any]) -> Qwen35Config:
-    value_heads, inner = fields.integer("ssm.time_step_rank"), fields.integer("ssm.inner_size")
-    if value_heads < 1 or inner % value_heads:
+    value_heads, inner = fields.size("ssm.time_step_rank"), fields.size("ssm.inner_size")
+    if inner % value_heads:
         fields.fail("ssm.inner_size", f"a multiple of ssm.time_step_rank {value_heads}", inner)
     return Qwen35Config(
         **sizes,
@@ -144,12 +146,9 @@ def _qwen35(fields: ConfigFields, sizes: dict[str, Any]) -> Qwen35Config:
 def _layer_types(fields: ConfigFields, layers: int) -> tuple[LayerType, ...]:
     recurrent = fields.items("attention.recurrent_layers")
     if recurrent is None:
-        interval = fields.integer("full_attention_interval", 4)
-        if interval < 1:
-            fields.fail("full_attention_interval", ">= 1", interval)
-        return layer_types_every(interval, layers)
+        return layer_types_every(fields.size("full_attention_interval", 4), layers)
     # Prediction layers come after the model's own and are not part of it.
-    own = recurrent[: max(0, min(layers, MAX_LAYERS))]
+    own = recurrent[: min(layers, MAX_LAYERS)]
     return tuple("linear_attention" if one else "full_attention" for one in own)
 
 

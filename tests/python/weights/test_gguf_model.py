@@ -1,0 +1,310 @@
+"""GGUF models: encodings kept or dequantised, rows and columns put back, foreign files refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from gguf import GGMLQuantizationType, GGUFWriter
+from gguf.quants import dequantize, quantize
+from numpy.typing import NDArray
+
+from ninfer.config.rope_config import LinearRopeScaling, RopeFrequencyFactors
+from ninfer.errors import ModelFileError
+from ninfer.weights.dequantise import as_float32
+from ninfer.weights.model_files import ModelFiles
+from ninfer.weights.open_model import open_model
+from ninfer.weights.tensor_source import BLOCKS, ArrayTensor, FileTensor
+
+SEED = 7
+HIDDEN, HEADS, KV_HEADS, HEAD_DIM, FEED, VOCAB = 256, 4, 2, 64, 512, 96
+KEY_HEADS, VALUE_HEADS = 2, 4
+KEY_DIM, VALUE_DIM = KEY_HEADS * 32, VALUE_HEADS * 32
+CONV_DIM = 2 * KEY_DIM + VALUE_DIM
+
+Arrays = dict[str, NDArray[np.float32]]
+Values = dict[str, Any]
+
+LLAMA_VALUES: Values = {
+    "llama.block_count": 1,
+    "llama.context_length": 128,
+    "llama.embedding_length": HIDDEN,
+    "llama.feed_forward_length": FEED,
+    "llama.attention.head_count": HEADS,
+    "llama.attention.head_count_kv": KV_HEADS,
+    "llama.attention.layer_norm_rms_epsilon": 1e-5,
+    "tokenizer.ggml.tokens": [f"t{i}" for i in range(VOCAB)],
+    "tokenizer.ggml.eos_token_id": 2,
+    "tokenizer.ggml.eot_token_id": 5,
+}
+QWEN35_VALUES: Values = {
+    **{key.replace("llama.", "qwen35."): value for key, value in LLAMA_VALUES.items()},
+    "qwen35.block_count": 2,
+    "qwen35.attention.key_length": HEAD_DIM,
+    "qwen35.attention.value_length": HEAD_DIM,
+    "qwen35.rope.dimension_count": 16,
+    "qwen35.rope.dimension_sections": [3, 3, 2, 0],
+    "qwen35.full_attention_interval": 2,
+    "qwen35.ssm.conv_kernel": 4,
+    "qwen35.ssm.state_size": 32,
+    "qwen35.ssm.group_count": KEY_HEADS,
+    "qwen35.ssm.time_step_rank": VALUE_HEADS,
+    "qwen35.ssm.inner_size": VALUE_DIM,
+}
+
+
+def random_arrays(shapes: dict[str, tuple[int, ...]]) -> Arrays:
+    rng = np.random.default_rng(SEED)
+    arrays = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
+    return {name: -np.exp(array) if name.endswith("ssm_a") else array for name, array in arrays.items()}
+
+
+def llama_arrays() -> Arrays:
+    layer = {
+        "attn_norm.weight": (HIDDEN,),
+        "attn_q.weight": (HEADS * HEAD_DIM, HIDDEN),
+        "attn_k.weight": (KV_HEADS * HEAD_DIM, HIDDEN),
+        "attn_v.weight": (KV_HEADS * HEAD_DIM, HIDDEN),
+        "attn_output.weight": (HIDDEN, HEADS * HEAD_DIM),
+        "ffn_norm.weight": (HIDDEN,),
+        "ffn_gate.weight": (FEED, HIDDEN),
+        "ffn_up.weight": (FEED, HIDDEN),
+        "ffn_down.weight": (HIDDEN, FEED),
+    }
+    outside = {"token_embd.weight": (VOCAB, HIDDEN), "output_norm.weight": (HIDDEN,)}
+    return random_arrays({**outside, **{f"blk.0.{name}": shape for name, shape in layer.items()}})
+
+
+def qwen35_arrays() -> Arrays:
+    both = {
+        "attn_norm.weight": (HIDDEN,),
+        "post_attention_norm.weight": (HIDDEN,),
+        "ffn_gate.weight": (FEED, HIDDEN),
+        "ffn_up.weight": (FEED, HIDDEN),
+        "ffn_down.weight": (HIDDEN, FEED),
+    }
+    linear = {
+        "attn_qkv.weight": (CONV_DIM, HIDDEN),
+        "attn_gate.weight": (VALUE_DIM, HIDDEN),
+        "ssm_conv1d.weight": (CONV_DIM, 4),
+        "ssm_dt.bias": (VALUE_HEADS,),
+        "ssm_a": (VALUE_HEADS,),
+        "ssm_beta.weight": (VALUE_HEADS, HIDDEN),
+        "ssm_alpha.weight": (VALUE_HEADS, HIDDEN),
+        "ssm_norm.weight": (32,),
+        "ssm_out.weight": (HIDDEN, VALUE_DIM),
+    }
+    full = {
+        "attn_q.weight": (2 * HEADS * HEAD_DIM, HIDDEN),
+        "attn_k.weight": (KV_HEADS * HEAD_DIM, HIDDEN),
+        "attn_v.weight": (KV_HEADS * HEAD_DIM, HIDDEN),
+        "attn_output.weight": (HIDDEN, HEADS * HEAD_DIM),
+        "attn_q_norm.weight": (HEAD_DIM,),
+        "attn_k_norm.weight": (HEAD_DIM,),
+    }
+    outside = {"token_embd.weight": (VOCAB, HIDDEN), "output_norm.weight": (HIDDEN,), "output.weight": (VOCAB, HIDDEN)}
+    layers = {f"blk.0.{name}": shape for name, shape in (both | linear).items()}
+    layers |= {f"blk.1.{name}": shape for name, shape in (both | full).items()}
+    return random_arrays({**outside, **layers})
+
+
+def write_gguf(path: Path, architecture: str, values: Values, arrays: Arrays, type_name: str = "F32") -> Path:
+    """Matrices in the type `type_name`, everything else in F32."""
+    writer = GGUFWriter(path, architecture)
+    for key, value in values.items():
+        if isinstance(value, bool):
+            writer.add_bool(key, value)
+        elif isinstance(value, int):
+            writer.add_uint32(key, value)
+        elif isinstance(value, float):
+            writer.add_float32(key, value)
+        elif isinstance(value, str):
+            writer.add_string(key, value)
+        else:
+            writer.add_array(key, value)
+    for name, array in arrays.items():
+        quantised = array.ndim == 2 and "conv1d" not in name
+        kind = GGMLQuantizationType[type_name if quantised else "F32"]
+        raw = stored(array, kind)
+        writer.add_tensor(name, raw, raw_dtype=None if raw.dtype in (np.float16, np.float32) else kind)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def stored(array: NDArray[np.float32], kind: GGMLQuantizationType) -> NDArray[Any]:
+    """`array` in the type; k-quants have no quantiser in Python, so their bytes are random with small scales."""
+    try:
+        return quantize(array, kind)
+    except NotImplementedError:
+        assert kind == GGMLQuantizationType.Q6_K
+        rng = np.random.default_rng(SEED)
+        blocks = rng.integers(0, 256, (array.shape[0], array.shape[1] // 256, 210), dtype=np.uint8)
+        blocks[..., 208:] = np.frombuffer(np.float16(0.01).tobytes(), np.uint8)
+        return blocks.reshape(array.shape[0], -1)
+
+
+def stored_values(array: NDArray[np.float32], type_name: str) -> NDArray[np.float32]:
+    kind = GGMLQuantizationType[type_name]
+    return dequantize(stored(array, kind), kind).astype(np.float32)
+
+
+@pytest.mark.parametrize("type_name", ["F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q6_K"])
+def test_llama_tensors_equal_the_dequantised_values(tmp_path: Path, type_name: str) -> None:
+    arrays = llama_arrays()
+    model = open_model(write_gguf(tmp_path / "x.gguf", "llama", LLAMA_VALUES, arrays, type_name))
+    kept = type_name if type_name in BLOCKS else "F32"
+    q_proj, v_proj = (model.tensors[f"layers.0.self_attn.{name}_proj.weight"] for name in "qv")
+    assert (q_proj.encoding, v_proj.encoding) == (kept, kept)
+    assert isinstance(q_proj, ArrayTensor)
+    assert isinstance(v_proj, FileTensor) == (type_name in BLOCKS)
+    np.testing.assert_array_equal(as_float32(v_proj), stored_values(arrays["blk.0.attn_v.weight"], type_name))
+    pairs = stored_values(arrays["blk.0.attn_q.weight"], type_name).reshape(HEADS, HEAD_DIM // 2, 2, HIDDEN)
+    halves = np.concatenate([pairs[:, :, 0], pairs[:, :, 1]], axis=1).reshape(HEADS * HEAD_DIM, HIDDEN)
+    np.testing.assert_array_equal(as_float32(q_proj), halves)
+    np.testing.assert_array_equal(as_float32(model.tensors["norm.weight"]), arrays["output_norm.weight"])
+
+
+@pytest.mark.parametrize("type_name", ["F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0"])
+def test_qwen35_value_heads_return_to_their_key_heads(tmp_path: Path, type_name: str) -> None:
+    arrays = qwen35_arrays()
+    model = open_model(write_gguf(tmp_path / "x.gguf", "qwen35", QWEN35_VALUES, arrays, type_name))
+
+    def ours(name: str) -> NDArray[np.float32]:
+        return as_float32(model.tensors[f"layers.0.linear_attn.{name}"])
+
+    # Stored head order is (k0 v0)(k1 v0)(k0 v1)(k1 v1); ours keeps the value heads of a key head together.
+    heads = [0, 2, 1, 3]
+    columns = stored_values(arrays["blk.0.ssm_out.weight"], type_name).reshape(HIDDEN, VALUE_HEADS, 32)
+    np.testing.assert_array_equal(ours("out_proj.weight"), columns[:, heads].reshape(HIDDEN, VALUE_DIM))
+    rows = stored_values(arrays["blk.0.attn_gate.weight"], type_name).reshape(VALUE_HEADS, 32, HIDDEN)
+    np.testing.assert_array_equal(ours("in_proj_z.weight"), rows[heads].reshape(VALUE_DIM, HIDDEN))
+    qkv = stored_values(arrays["blk.0.attn_qkv.weight"], type_name)
+    np.testing.assert_array_equal(ours("in_proj_qkv.weight")[: 2 * KEY_DIM], qkv[: 2 * KEY_DIM])
+    value_rows = qkv[2 * KEY_DIM :].reshape(VALUE_HEADS, 32, HIDDEN)[heads].reshape(VALUE_DIM, HIDDEN)
+    np.testing.assert_array_equal(ours("in_proj_qkv.weight")[2 * KEY_DIM :], value_rows)
+    convolution = arrays["blk.0.ssm_conv1d.weight"][2 * KEY_DIM :].reshape(VALUE_HEADS, 32, 4)[heads]
+    np.testing.assert_array_equal(ours("conv1d.weight")[2 * KEY_DIM :, 0], convolution.reshape(VALUE_DIM, 4))
+    np.testing.assert_array_equal(ours("dt_bias"), arrays["blk.0.ssm_dt.bias"][heads])
+    np.testing.assert_allclose(ours("A_log"), np.log(-arrays["blk.0.ssm_a"][heads]), rtol=1e-6)
+    np.testing.assert_array_equal(ours("norm.weight"), arrays["blk.0.ssm_norm.weight"])
+    norm = as_float32(model.tensors["layers.1.self_attn.q_norm.weight"])
+    np.testing.assert_array_equal(norm, arrays["blk.1.attn_q_norm.weight"] - np.float32(1))
+
+
+def opened(tmp_path: Path, architecture: str, values: Values, arrays: Arrays | None = None) -> ModelFiles:
+    base = LLAMA_VALUES if architecture == "llama" else QWEN35_VALUES
+    made = arrays if arrays is not None else (llama_arrays() if architecture == "llama" else qwen35_arrays())
+    merged = {key: value for key, value in {**base, **values}.items() if value is not None}
+    return open_model(write_gguf(tmp_path / "x.gguf", architecture, merged, made))
+
+
+def test_defaults_and_end_tokens_come_from_the_metadata(tmp_path: Path) -> None:
+    model = opened(tmp_path, "llama", {"tokenizer.ggml.bos_token_id": 1})
+    assert model.generation.eos_ids == (2, 5)
+    assert model.generation.bos_id == 1
+    assert model.config.rope.theta == 10000.0
+    assert model.config.rope.scaling is None
+    assert model.config.tied_embeddings
+    assert model.gguf_metadata is not None
+    assert model.gguf_metadata["tokenizer.ggml.tokens"][:2] == ["t0", "t1"]
+
+
+def test_rope_scaling_comes_from_metadata_or_tensor(tmp_path: Path) -> None:
+    scaled = {"llama.rope.scaling.type": "linear", "llama.rope.scaling.factor": 4.0}
+    assert opened(tmp_path, "llama", scaled).config.rope.scaling == LinearRopeScaling(4.0)
+    factors = np.linspace(1, 8, HEAD_DIM // 2, dtype=np.float32)
+    arrays = llama_arrays() | {"rope_freqs.weight": factors}
+    expected = RopeFrequencyFactors(tuple(float(one) for one in factors))
+    assert opened(tmp_path, "llama", {}, arrays).config.rope.scaling == expected
+
+
+def test_prediction_layers_are_passed_over(tmp_path: Path) -> None:
+    arrays = qwen35_arrays() | {"blk.2.nextn.eh_proj.weight": np.ones((HIDDEN, 2 * HIDDEN), np.float32)}
+    model = opened(tmp_path, "qwen35", {"qwen35.block_count": 3, "qwen35.nextn_predict_layers": 1}, arrays)
+    assert model.config.layers == 2
+
+
+def without(arrays: Arrays, name: str) -> Arrays:
+    return {key: array for key, array in arrays.items() if key != name}
+
+
+REFUSALS: dict[str, tuple[str, Values, Callable[[Arrays], Arrays] | None, str]] = {
+    "mixture of experts": ("llama", {"llama.expert_count": 8}, None, "llama.expert_count"),
+    "yarn": ("llama", {"llama.rope.scaling.type": "yarn"}, None, "llama.rope.scaling.type"),
+    "partial rotation of llama": ("llama", {"llama.rope.dimension_count": 32}, None, "llama.rope.dimension_count"),
+    "heads do not divide": ("llama", {"llama.attention.head_count": 3}, None, "llama.attention.head_count"),
+    "no layers": ("llama", {"llama.block_count": 0}, None, "llama.block_count"),
+    "far too many layers": ("llama", {"llama.block_count": 4_000_000_000}, None, "llama.block_count"),
+    "size missing": ("llama", {"llama.embedding_length": None}, None, "llama.embedding_length"),
+    "size as text": ("llama", {"llama.embedding_length": "256"}, None, "llama.embedding_length"),
+    "sliding window": ("llama", {"llama.attention.sliding_window": 64}, None, "llama.attention.sliding_window"),
+    "scaled logits": ("llama", {"llama.logit_scale": 0.5}, None, "llama.logit_scale"),
+    "one file of several": ("llama", {"split.count": 3}, None, "split.count"),
+    "vocabulary size": ("llama", {"llama.vocab_size": 95}, None, "llama.vocab_size"),
+    "more tokens than rows": ("llama", {"tokenizer.ggml.tokens": ["t"] * (VOCAB + 1)}, None, "vocabulary"),
+    "different key heads per layer": (
+        "qwen35",
+        {"qwen35.attention.head_count_kv": [1, 2]},
+        None,
+        "qwen35.attention.head_count_kv",
+    ),
+    "value heads": ("qwen35", {"qwen35.ssm.group_count": 3}, None, "qwen35.ssm.time_step_rank"),
+    "inner size": ("qwen35", {"qwen35.ssm.inner_size": 127}, None, "qwen35.ssm.inner_size"),
+    "recurrent layers": (
+        "qwen35",
+        {"qwen35.attention.recurrent_layers": [True]},
+        None,
+        "qwen35.attention.recurrent_layers",
+    ),
+    "value length": ("qwen35", {"qwen35.attention.value_length": 32}, None, "qwen35.attention.value_length"),
+    "tensor missing": ("llama", {}, lambda all_: without(all_, "blk.0.attn_q.weight"), "layers.0.self_attn.q_proj"),
+    "embedding missing": ("llama", {}, lambda all_: without(all_, "token_embd.weight"), "token_embd.weight"),
+    "shape wrong": (
+        "llama",
+        {},
+        lambda all_: all_ | {"blk.0.attn_q.weight": all_["blk.0.attn_k.weight"]},
+        "layers.0.self_attn.q_proj.weight",
+    ),
+    "bias": ("llama", {}, lambda all_: all_ | {"blk.0.attn_q.bias": np.ones(256, np.float32)}, "blk.0.attn_q.bias"),
+    "rope factors": (
+        "llama",
+        {},
+        lambda all_: all_ | {"rope_freqs.weight": np.ones(3, np.float32)},
+        "rope_freqs.weight",
+    ),
+    "rope factor zero": (
+        "llama",
+        {},
+        lambda all_: all_ | {"rope_freqs.weight": np.zeros(32, np.float32)},
+        "rope_freqs.weight",
+    ),
+}
+
+
+@pytest.mark.parametrize("reason", REFUSALS)
+def test_models_that_cannot_be_served_are_refused(tmp_path: Path, reason: str) -> None:
+    architecture, values, change, key = REFUSALS[reason]
+    arrays = llama_arrays() if architecture == "llama" else qwen35_arrays()
+    with pytest.raises(ModelFileError) as caught:
+        opened(tmp_path, architecture, values, change(arrays) if change else arrays)
+    assert caught.value.file == str(tmp_path / "x.gguf")
+    assert key in caught.value.key
+
+
+@pytest.mark.parametrize("architecture", ["qwen35moe", "qwen3next", "gpt2"])
+def test_other_architectures_are_refused(tmp_path: Path, architecture: str) -> None:
+    path = write_gguf(tmp_path / "x.gguf", architecture, {}, {"token_embd.weight": np.ones((2, 2), np.float32)})
+    with pytest.raises(ModelFileError, match="llama or qwen35"):
+        open_model(path)
+
+
+def test_a_stored_decay_that_is_not_negative_is_refused_when_loaded(tmp_path: Path) -> None:
+    model = opened(tmp_path, "qwen35", {}, qwen35_arrays() | {"blk.0.ssm_a": np.zeros(VALUE_HEADS, np.float32)})
+    with pytest.raises(ModelFileError, match=r"exp\(A_log\)"):
+        as_float32(model.tensors["layers.0.linear_attn.A_log"])
