@@ -1,0 +1,60 @@
+#include "cpp/ops/cpu/linear_kernels.h"
+#include "cpp/ops/cpu/quantised_group.h"
+
+namespace ninfer::NINFER_ISA_NAMESPACE {
+
+namespace {
+
+// Integer sums of a group live in registers; on AVX2 the float accumulators spill, which costs little once per group.
+struct Q8Kernel {
+    static constexpr std::size_t kPanels = kDotLanes == 16 ? 2 : 1;
+    static constexpr std::size_t kMaxRows = kDotLanes == 16 ? 6 : kDotLanes == 8 ? 4 : 2;
+
+    template <std::size_t kRows, std::size_t kTilePanels>
+    static void tile(const LinearBlock& tile) {
+        constexpr std::size_t kVectors = kTilePanels * kPanelVectors;
+        constexpr std::size_t kVectorStride = kPanelOutputs * 4;
+        FloatTile<kRows, kVectors> acc;
+        clear_tile(acc);
+
+        for (std::size_t group = 0; group < tile.steps; ++group) {
+            const std::size_t offset = group * 8 * kVectorStride;
+            const QuantisedGroup* inputs[kRows];
+            IntLanes sums[kRows][kVectors];
+#pragma GCC unroll 16
+            for (std::size_t r = 0; r < kRows; ++r) {
+                inputs[r] = input_row<QuantisedGroup>(tile, r) + group;
+#pragma GCC unroll 16
+                for (std::size_t v = 0; v < kVectors; ++v) sums[r][v] = q8_start(inputs[r]->bias);
+            }
+#pragma GCC unroll 8
+            for (std::size_t j = 0; j < 8; ++j) {
+                Q8Weights weights[kVectors];
+#pragma GCC unroll 16
+                for (std::size_t v = 0; v < kVectors; ++v)
+                    weights[v] = load_q8_weights(vector_weights(tile, v) + offset + j * kVectorStride);
+#pragma GCC unroll 16
+                for (std::size_t r = 0; r < kRows; ++r) {
+                    const Quad quad = load_quad(inputs[r]->values + 4 * j);
+#pragma GCC unroll 16
+                    for (std::size_t v = 0; v < kVectors; ++v) sums[r][v] = q8_dot(sums[r][v], weights[v], quad);
+                }
+            }
+#pragma GCC unroll 16
+            for (std::size_t v = 0; v < kVectors; ++v) {
+                const FloatLanes scale = lanes_load_f16(vector_scales(tile, v) + group * kPanelOutputs);
+#pragma GCC unroll 16
+                for (std::size_t r = 0; r < kRows; ++r)
+                    acc.at[r][v] =
+                        lanes_fma(q8_sum(sums[r][v]), lanes_mul(scale, lanes_set1(inputs[r]->scale)), acc.at[r][v]);
+            }
+        }
+        store_tile(tile, acc);
+    }
+};
+
+}  // namespace
+
+void linear_q8(const LinearBlock& block) { for_each_tile<Q8Kernel>(block); }
+
+}  // namespace ninfer::NINFER_ISA_NAMESPACE
