@@ -47,9 +47,11 @@ NINFER_INLINE F32x16 silu(F32x16 x) {
     return select(lt(x, set1(kLowestExponent)), set1(-0.0F), value);
 }
 
-// ln(1 + y) for y in [0, 1], error <= 3 ulp: with s = y / (2 + y), ln(1 + y) = 2 atanh(s), |s| <= 1/3.
+// ln(1 + y) for y in [0, 1], error <= 3 ulp: with s = y / (2 + y), ln(1 + y) = 2 atanh(s), |s| <= 1/3. 2 s is formed
+// first, so that the smallest normal y does not turn into a denormal.
 NINFER_INLINE F32x16 log1p_unit(F32x16 y) {
-    const F32x16 s = div(y, add(set1(2.0F), y));
+    const F32x16 twice = div(y, fma(set1(0.5F), y, set1(1.0F)));
+    const F32x16 s = mul(set1(0.5F), twice);
     const F32x16 s2 = mul(s, s);
     F32x16 p = set1(1.0F / 15.0F);
     p = fma(p, s2, set1(1.0F / 13.0F));
@@ -59,7 +61,6 @@ NINFER_INLINE F32x16 log1p_unit(F32x16 y) {
     p = fma(p, s2, set1(1.0F / 5.0F));
     p = fma(p, s2, set1(1.0F / 3.0F));
     p = mul(p, s2);
-    const F32x16 twice = add(s, s);
     return fma(twice, p, twice);
 }
 
