@@ -53,15 +53,17 @@ def is_complete(directory: Path) -> bool:
 
 
 def _cached(repository: str) -> Path | None:
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+    """The cached snapshot, found without network. Files that loading does not need may be missing from it."""
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils import validate_repo_id
 
     try:
-        return Path(snapshot_download(repository, local_files_only=True))
-    except LocalEntryNotFoundError:
-        return None
+        validate_repo_id(repository)
     except HFValidationError as error:
         raise ModelNotFoundError(f"{repository!r} is not a Hugging Face repository name: {error}") from error
+    tokenizer = try_to_load_from_cache(repository, "tokenizer.json")
+    return Path(tokenizer).parent if isinstance(tokenizer, str) else None
 
 
 def _download(repository: str) -> Path:
