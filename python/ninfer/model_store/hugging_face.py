@@ -56,13 +56,11 @@ def _cached(repository: str) -> Path | None:
     """The cached snapshot, found without network. Files that loading does not need may be missing from it."""
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
-    from huggingface_hub.utils import validate_repo_id
 
     try:
-        validate_repo_id(repository)
+        tokenizer = try_to_load_from_cache(repository, "tokenizer.json")
     except HFValidationError as error:
         raise ModelNotFoundError(f"{repository!r} is not a Hugging Face repository name: {error}") from error
-    tokenizer = try_to_load_from_cache(repository, "tokenizer.json")
     return Path(tokenizer).parent if isinstance(tokenizer, str) else None
 
 
