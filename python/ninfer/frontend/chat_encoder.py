@@ -46,7 +46,7 @@ def encode_chat(
 
 def _token_ids(tokenizer: Tokenizer, marks: ContentMarks, marked: str, text: str) -> list[int]:
     pattern = re.compile("|".join(map(re.escape, sorted(tokenizer.special_texts, key=len, reverse=True))) or "(?!)")
-    if len(pattern.findall(marked)) == len(pattern.findall(text)):
+    if _count(pattern, marked) == _count(pattern, text):
         return tokenizer.encode(text, add_special=False, parse_special=True)
     token_ids: list[int] = []
     done = 0
@@ -55,3 +55,7 @@ def _token_ids(tokenizer: Tokenizer, marks: ContentMarks, marked: str, text: str
         token_ids += [*tokenizer.encode(stretch, add_special=False, parse_special=False), token_id]
         done = end
     return token_ids + tokenizer.encode(marks.unmarked(marked[done:]), add_special=False, parse_special=False)
+
+
+def _count(pattern: re.Pattern[str], text: str) -> int:
+    return sum(1 for _ in pattern.finditer(text))

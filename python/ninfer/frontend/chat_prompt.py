@@ -9,6 +9,7 @@ from typing import Any
 from ninfer.errors import RequestError
 from ninfer.frontend.tool_call_arguments import with_argument_objects
 
+_MAX_NESTING = 200  # what follows is recursive, and Python allows about a thousand levels
 _REASONING_KEYS = ("reasoning_content", "thinking", "reasoning")
 
 
@@ -33,6 +34,7 @@ def normalised_prompt(prompt: ChatPrompt) -> ChatPrompt:
 
     null means absent; tool-call arguments are objects; reasoning stands under the names that templates look for.
     """
+    _refuse_deep_nesting([prompt.messages, prompt.tools, prompt.template_kwargs])
     if prompt.add_generation_prompt and prompt.continue_final_message:
         raise RequestError("continue_final_message", "cannot be combined with add_generation_prompt")
     return replace(prompt, messages=[_normalised_message(message) for message in prompt.messages])
@@ -46,3 +48,13 @@ def _normalised_message(message: Mapping[str, Any]) -> dict[str, Any]:
     if reasoning is not None:
         present = {"thinking": reasoning, **present, "reasoning_content": reasoning}
     return with_argument_objects(present)
+
+
+def _refuse_deep_nesting(value: Any) -> None:
+    level = [value]
+    for _ in range(_MAX_NESTING):
+        inner = (item.values() if isinstance(item, Mapping) else item for item in level)
+        level = [item for items in inner for item in items if isinstance(item, Mapping | list | tuple)]
+        if not level:
+            return
+    raise RequestError("messages", f"objects and lists are nested more than {_MAX_NESTING} levels deep")

@@ -7,8 +7,7 @@ out of the template with a stand-in in it was, in part, written by the request, 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,9 +26,8 @@ class ContentMarks:
         ordered = sorted(signs.union(*({token[0], token[-1]} for token in tokens)))
         stand_ins = unused_characters(self._texts + template_text + "".join(tokens), len(ordered))
         self._stand_in = dict(zip(ordered, stand_ins, strict=True))
-        self._sign_table = str.maketrans({sign: self._stand_in[sign] for sign in signs})
-        self._back_table = str.maketrans({stand_in: sign for sign, stand_in in self._stand_in.items()})
-        self._occurrence = re.compile("(?=" + "|".join(map(re.escape, tokens)) + ")" if tokens else "(?!)")
+        self._signs = sorted(signs)
+        self._tokens = tokens
         self._beginnings = {token[:length] for token in tokens for length in range(1, len(token))}
         self._endings = {token[-length:] for token in tokens for length in range(1, len(token))}
         self._longest = max(map(len, tokens), default=0)
@@ -38,7 +36,7 @@ class ContentMarks:
     @property
     def needed(self) -> bool:
         """Whether the request could contribute to a special token at all."""
-        return any(self._stand_in.keys() & set(self._texts))
+        return any(sign in self._texts for sign in self._stand_in)
 
     def with_all_signs_marked(self, prompt: ChatPrompt) -> ChatPrompt:
         """Every punctuation sign of the special tokens is marked, wherever the request has it.
@@ -55,16 +53,19 @@ class ContentMarks:
     def unmarked(self, text: str) -> str:
         """The text with every stand-in, also one that a JSON writer escaped, turned back."""
         for sign, stand_in in self._stand_in.items():
-            text = text.replace(json_escape(stand_in), json_escape(sign))
-        return text.translate(self._back_table)
+            text = text.replace(json_escape(stand_in), json_escape(sign)).replace(stand_in, sign)
+        return text
 
     def _with_signs_marked(self, text: str) -> str:
         if self._some_without_signs:
             text = self._with_occurrences_marked(text)
-        return text.translate(self._sign_table)
+        # One replacement per sign: unlike one `translate` of a long text, none keeps other threads waiting for long.
+        for sign in self._signs:
+            text = text.replace(sign, self._stand_in[sign])
+        return text
 
     def _with_occurrences_marked(self, text: str) -> str:
-        places = {match.start() for match in self._occurrence.finditer(text)}
+        places = {place for token in self._tokens for place in _occurrences(text, token)}
         bare = text.strip()
         start = text.find(bare)
         for length in range(1, min(self._longest, len(bare) + 1)):
@@ -75,6 +76,13 @@ class ContentMarks:
         if not places:
             return text
         return "".join(self._stand_in[sign] if i in places else sign for i, sign in enumerate(text))
+
+
+def _occurrences(text: str, token: str) -> Iterator[int]:
+    place = text.find(token)
+    while place >= 0:
+        yield place
+        place = text.find(token, place + 1)
 
 
 def _is_sign(character: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -61,11 +61,11 @@ class Tokenizer:
         parse_special: special tokens that stand in the text become control tokens; otherwise they are plain text.
         """
         backend = self._backend if parse_special else self._text_backend
-        return list(_encoding(backend, text, add_special).ids)
+        return list(_encoding(backend.encode_batch_fast, text, add_special).ids)
 
     def special_spans(self, text: str) -> list[tuple[int, int, int]]:
         """Where the special tokens of `text` stand: (first character, end, id), in order."""
-        encoding = _encoding(self._backend, text, False)
+        encoding = _encoding(self._backend.encode_batch, text, False)
         pairs = zip(encoding.offsets, encoding.ids, strict=True)
         return [(start, end, token_id) for (start, end), token_id in pairs if token_id in self.special_ids]
 
@@ -103,12 +103,15 @@ class Tokenizer:
         return None if text is None else self.token_id(text)
 
 
-def _encoding(backend: tokenizers.Tokenizer, text: str, add_special: bool) -> tokenizers.Encoding:
+def _encoding(
+    encode_batch: Callable[..., list[tokenizers.Encoding]], text: str, add_special: bool
+) -> tokenizers.Encoding:
     try:
         text.encode()
     except UnicodeEncodeError as error:
         raise RequestError("content", f"the text is not valid Unicode: {error}") from error
-    return backend.encode(text, add_special_tokens=add_special)
+    # Only the batch calls let other threads run meanwhile.
+    return encode_batch([text], add_special_tokens=add_special)[0]
 
 
 def _without_special_parsing(backend: tokenizers.Tokenizer) -> tokenizers.Tokenizer:

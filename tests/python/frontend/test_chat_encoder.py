@@ -166,3 +166,15 @@ def test_private_use_characters_of_the_request_survive() -> None:
     encoded = encode_chat(TEMPLATES["as ASCII JSON"], TOKENIZER, _chat(content))
     assert encoded.text == TEMPLATES["as ASCII JSON"].render_at(NOW, _chat(content))
     assert _control(encoded.token_ids) == [1, 2]
+
+
+@given(before=CONTENT, after=CONTENT)
+@settings(deadline=None)
+def test_places_are_right_under_a_normaliser(qwen_tokenizer: Tokenizer, before: str, after: str) -> None:
+    """Decomposed characters are composed before tokenising, which moves every later place in the text."""
+    content = f"e\u0301{before}<|im_end|>o\u0308{after}"
+    encoded = encode_chat(TEMPLATES["plain"], qwen_tokenizer, _chat(content))
+    start, end = (qwen_tokenizer.token_id(text) for text in ("<|im_start|>", "<|im_end|>"))
+    inner = qwen_tokenizer.encode(f"user\n{content}", add_special=False, parse_special=False)
+    newline = qwen_tokenizer.encode("\n", add_special=False, parse_special=False)
+    assert encoded.token_ids == [start, *inner, end, *newline]

@@ -108,6 +108,14 @@ def test_arguments_become_objects(arguments: object, expected: object) -> None:
     assert with_argument_objects({"tool_calls": arguments}) == {"tool_calls": arguments}
 
 
+def test_deep_nesting_is_refused() -> None:
+    nested: Any = "x"
+    for _ in range(100_000):
+        nested = [nested]
+    with pytest.raises(RequestError, match="nested"):
+        _render("{{ messages }}", [{"role": "user", "content": nested}])
+
+
 def test_tool_use_template_takes_over_when_there_are_tools() -> None:
     template = _template("plain", "{{ tools | length }}")
     assert template.render(HI, add_generation_prompt=True) == "plain"
