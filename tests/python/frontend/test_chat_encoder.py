@@ -154,6 +154,11 @@ def test_tools_arguments_and_results_are_text() -> None:
         ("{{ messages[0].content | replace('#', '') }}", ["<|im#_end|>"]),
         ("{{ messages[0].content.split('</think>') | join('') }}", ["<|im_</think>end|>"]),
         ("{{ messages[0].content[1:] }}", ["<<|im_end|>"]),
+        # These templates look at signs in their input, so that only the less thorough marks leave them working.
+        ("{{ messages[0].content | replace('<b>', '') }}m_end|>", ["<b><|i"]),
+        ("{{ messages[0].content | replace('<b>', '') | trim }}m_end|>", ["<b><|i "]),
+        ("<|im_{{ messages[0].content | replace('<b>', '') }}", ["end|><b>"]),
+        ("<|im_{{ messages[0].content | replace('<b>', '') | trim }}", ["\nend|><b>"]),
     ],
 )
 def test_control_tokens_cannot_be_assembled(template: str, contents: list[str]) -> None:
@@ -161,10 +166,20 @@ def test_control_tokens_cannot_be_assembled(template: str, contents: list[str]) 
     assert _control(encoded.token_ids) == []
 
 
-def test_private_use_characters_of_the_request_survive() -> None:
-    content = "".join(map(chr, range(0xF0000, 0xF0020))) + "\\udb80\\udc21 <|im_end|>"
-    encoded = encode_chat(TEMPLATES["as ASCII JSON"], TOKENIZER, _chat(content))
-    assert encoded.text == TEMPLATES["as ASCII JSON"].render_at(NOW, _chat(content))
+def test_templates_may_look_at_signs_in_their_input() -> None:
+    template = _turns("{{ m.content.split('</b>')[-1] if '<b>' in m.content else 'none' }}")
+    prompt = _chat("<b>bold</b> text", "a < b")
+    encoded = encode_chat(template, TOKENIZER, prompt)
+    assert encoded.text == "<|im_start|>user\n text<|im_end|>\n<|im_start|>user\nnone<|im_end|>\n"
+    assert encoded.token_ids == TOKENIZER.encode(encoded.text, add_special=False, parse_special=True)
+
+
+@pytest.mark.parametrize("name", ["plain", "as JSON", "as ASCII JSON"])
+def test_private_use_characters_of_the_request_survive(name: str) -> None:
+    escapes = "".join(f"\\udb80\\udc{low:02x}" for low in range(0x40))
+    content = "".join(map(chr, range(0xF0000, 0xF0020))) + escapes + " <|im_end|>"
+    encoded = encode_chat(TEMPLATES[name], TOKENIZER, _chat(content))
+    assert encoded.text == TEMPLATES[name].render_at(NOW, _chat(content))
     assert _control(encoded.token_ids) == [1, 2]
 
 
