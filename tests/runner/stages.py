@@ -86,6 +86,7 @@ def _cmake(settings: Settings, variant: str, sanitizer: str = "", targets: Seque
         f"-DPython_EXECUTABLE={sys.executable}",
         "-DNINFER_TESTS=ON",
         "-DNINFER_WERROR=ON",
+        f"-DNINFER_PYTHON={'OFF' if sanitizer else 'ON'}",
         f"-DNINFER_SANITIZE={sanitizer}",
     ]
     chosen = ["--target", *targets] if targets else []
@@ -138,7 +139,8 @@ def _tidy_built(settings: Settings) -> Sequence[Command]:
 def _pytest(settings: Settings) -> Sequence[Command]:
     chosen = "not slow and not gpu and not peer and not built" if settings.tier == "ci" else "not built"
     others = ["--ignore=tests/tidy", "--ignore=tests/runner"]
-    return [_module("pytest", "-q", "--durations=15", "-m", chosen, *others)]
+    # torch's idle threads spin by default, which slows everything else down as soon as cores are scarce.
+    return [_module("pytest", "-q", "--durations=15", "-m", chosen, *others, OMP_WAIT_POLICY="PASSIVE")]
 
 
 def _qemu(settings: Settings) -> Sequence[Command]:
