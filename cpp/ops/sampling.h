@@ -2,22 +2,30 @@
 
 // Picks the next token of each row from its logits.
 //
-// Order (serving-contract): token mask, logit bias, penalties, temperature, top-k, top-p, min-p. temperature 0 or top_p 0
-// means the best token (after mask, bias and penalties); top_k <= 0, top_p >= 1, min_p <= 0 mean off.
-//   mask      bit (id % 32) of word id / 32; 0 = forbidden. nullptr: all allowed. Ids >= valid_tokens are always forbidden.
-//   bias      logit += bias[i].value
-//   penalties presence: logit -= presence if output_counts[id] > 0; frequency: logit -= frequency · output_counts[id];
-//             repetition: logit > 0 ? logit / repetition : logit · repetition if seen_counts[id] > 0 (prompt and output)
+// Order (serving-contract): token mask, logit bias, penalties, temperature, top-k, top-p, min-p. temperature 0 or top_p
+// 0 means the best token (after mask, bias and penalties); top_k <= 0, top_p >= 1, min_p <= 0 mean off.
+//   mask      bit (id % 32) of word id / 32; 0 = forbidden. nullptr: all allowed. Ids >= valid_tokens are always
+//   forbidden. bias      logit += bias[i].value, in list order; ids are valid tokens (asserted) penalties in this
+//   order. repetition (> 0): logit > 0 ? logit / repetition : logit · repetition if seen_counts[id] > 0
+//             (prompt and output); frequency: logit -= frequency · output_counts[id]; presence: logit -= presence if
+//             output_counts[id] > 0
 //   top_k     the k largest; ties at the border go to the lower ids
 //   top_p     the smallest set of the most probable tokens whose probability (of the top-k set) reaches top_p
 //   min_p     tokens with probability >= min_p · the largest probability
-// Random numbers are counter-based (Philox 4x32-10, Salmon et al., 2011) on (seed, output_index): a row's token depends on
-// its own inputs alone, never on the batch (numerics N-8). Ties in arg-max go to the lowest id. Reductions over the
-// vocabulary run in blocks of 4,096 ids merged ascending. Candidates are ordered by (logit descending, id ascending).
-// A row of which every token is forbidden yields token -1 (an expected no, the caller's to name). NaN logits count as -inf.
+// A logit that is then NaN or -inf counts as forbidden. A row of which every token is forbidden yields token -1 (an
+// expected no, the caller's to name). Ties in arg-max go to the lowest id. Candidates are ordered by (logit descending,
+// id ascending).
 //
-// Log-probabilities describe the model's own distribution, log_softmax(logits), before any of the above: of the chosen
-// token, and of the logprobs most probable tokens (at most kMaxLogprobs), ordered like candidates; -inf becomes -9999.0.
+// Numerics: weight = e^((logit - best) / temperature) in f32, 1 where logit equals best (also +inf); mass = weight in
+// units of 2^-42, rounded down to an integer. Sums of masses are exact, so they have no order (N-8); a token below
+// e^-29 of the best has no mass. temperature is finite, at least 0, and 0 if below the smallest normal f32. The draw: u
+// = 64 bits of Philox 4x32-10 (cpp/ops/philox.h) at (seed, output_index); the token is the first in ascending id whose
+// cumulative mass over the kept tokens exceeds floor(u · total / 2^64). A row's token depends on its own inputs alone,
+// never on the batch, and not on filters that keep everything.
+//
+// Log-probabilities describe the model's own distribution, log_softmax(logits) over the valid tokens, before any of the
+// above: of the chosen token, and of the min(logprobs, valid_tokens) most probable tokens (logprobs <= kMaxLogprobs),
+// ordered like candidates; -inf becomes -9999.0, also for token -1. The normaliser is a sum of masses at temperature 1.
 // Scratch: sampling_scratch_bytes(rows, vocab_size).
 
 #include <cstddef>

@@ -70,4 +70,26 @@ NINFER_INLINE F32x16 softplus(F32x16 x) {
     return add(max(x, zero()), log1p_unit(exp(sub(zero(), magnitude))));
 }
 
+// ln x for one normal positive x, error <= 2 ulp. x = 2^e · m with m in [sqrt(1/2), sqrt(2)); s = (m - 1) / (m + 1),
+// |s| <= 0.172, ln m = 2 atanh(s). The first part of ln 2 has 15 bits, so that its product with e is exact.
+NINFER_INLINE float log(float x) {
+    constexpr std::uint32_t kSqrtHalf = 0x3F3504F3U;
+    const auto bits = __builtin_bit_cast(std::uint32_t, x);
+    const std::int32_t exponent = static_cast<std::int32_t>(bits - kSqrtHalf) >> 23;
+    const float mantissa = __builtin_bit_cast(float, bits - (static_cast<std::uint32_t>(exponent) << 23));
+    const F32x16 e = set1(static_cast<float>(exponent));
+    const F32x16 s = set1((mantissa - 1.0F) / (mantissa + 1.0F));
+    const F32x16 s2 = mul(s, s);
+    F32x16 p = set1(1.0F / 9.0F);
+    p = fma(p, s2, set1(1.0F / 7.0F));
+    p = fma(p, s2, set1(1.0F / 5.0F));
+    p = fma(p, s2, set1(1.0F / 3.0F));
+    const F32x16 twice = add(s, s);
+    F32x16 result = fma(mul(twice, s2), p, mul(e, set1(1.42860682030941723212e-6F)));
+    result = add(fma(e, set1(0.693145751953125F), twice), result);
+    float lanes[kLanes];
+    store(lanes, result);
+    return lanes[0];
+}
+
 }  // namespace ninfer::NINFER_ISA_NAMESPACE
