@@ -9,27 +9,28 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from importlib.resources import files
 
 import ninfer
+from ninfer.demo import HYBRID_DIRECTORY
 
 TOKENS = 8
 
 
-def known_answer() -> tuple[list[dict[str, object]], list[int]]:
-    """The messages of the first recorded step of the demo model and the first tokens of its greedy answer in f32."""
-    recorded = json.loads(files("ninfer.demo").joinpath("hybrid", "expected.json").read_text(encoding="utf-8"))
+def known_answer() -> tuple[list[dict[str, str]], list[int]]:
+    """The messages of the demo model's first recorded step, and the first tokens of its greedy answer in f32."""
+    recorded = json.loads((HYBRID_DIRECTORY / "expected.json").read_text(encoding="utf-8"))
     step = recorded[0]["steps"][0]
     return step["messages"], step["token_ids"][:TOKENS]
 
 
 def main(isa: str) -> int:
     messages, expected = known_answer()
-    engine = ninfer.load("hybrid", weights="f32", kv_dtype="f32", threads=1)
-    answer = engine.generate(messages=messages, max_tokens=TOKENS, temperature=0.0)
-    found = list(answer.token_ids)
-    print(f"instruction set {engine.cpu_isa}, tokens {found}")
-    assert engine.cpu_isa == isa, f"this CPU should choose {isa}, chose {engine.cpu_isa}"
+    with ninfer.load(HYBRID_DIRECTORY, weights="f32", kv_dtype="f32", threads=1, prefill_chunk=64) as engine:
+        chosen = engine.model.capacity.cpu_isa
+        _, prompt = engine.chat_prompt_ids(messages)
+        found = engine.generate(prompt, max_tokens=TOKENS, temperature=0.0).token_ids
+    print(f"instruction set {chosen}, tokens {found}")
+    assert chosen == isa, f"this CPU should choose {isa}"
     assert found == expected, f"expected {expected}"
     return 0
 

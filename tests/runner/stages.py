@@ -66,7 +66,8 @@ def _tidy(settings: Settings) -> Sequence[Command]:
 
 
 def _package(settings: Settings) -> Sequence[Command]:
-    return [_module("tests.runner.installed_package")]
+    # A symbol that no source defines only shows when the module is loaded.
+    return [_module("tests.runner.installed_package"), Command([sys.executable, "-c", "import ninfer"])]
 
 
 def _build(settings: Settings) -> Sequence[Command]:
@@ -156,7 +157,7 @@ STAGES = (
     Stage("lint", "ruff check, and Python imports point down", _lint),
     Stage("types", "mypy --strict on the package", _types),
     Stage("tidy", "the rules that read the source, and their own tests", _tidy),
-    Stage("package", "the installed package is built from this tree", _package),
+    Stage("package", "the installed package is built from this tree and loads", _package),
     Stage("build", "a release build with tests, warnings as errors", _build),
     Stage("ctest", "the C++ tests", _run_ctest, needs=("build",)),
     Stage("asan", "the C++ tests under the address and undefined-behaviour sanitizers", _asan),
