@@ -22,11 +22,20 @@ NINFER_INLINE F32x16 load_widened(const float* p) { return load(p); }
 NINFER_INLINE F32x16 load_widened(const std::uint16_t* p) { return load_bf16(p); }
 NINFER_INLINE F32x16 load_widened(const std::int8_t* p) { return load_i8(p); }
 
+// Asks for what lies behind the `count` elements at p to come into the second-level cache. Decode reads every page
+// once: without this, each plane's first lines wait for memory.
+template <typename T>
+NINFER_INLINE void prefetch(const T* p, std::int64_t count) {
+    constexpr std::int64_t kLine = 64 / static_cast<std::int64_t>(sizeof(T));
+    for (std::int64_t i = 0; i < count; i += kLine) __builtin_prefetch(p + i, 0, 2);
+}
+
 template <typename T>
 struct ScoreBlock {
     const float* queries;  // pre-multiplied by the softmax scale
     std::int64_t query_stride;
-    const T* keys;  // [features][64]
+    const T* keys;        // [features][64]
+    const T* keys_ahead;  // of the next page, to be prefetched, or nullptr
     std::int64_t features;
     const float* scales;  // [64], or nullptr: none
     bool continued;       // add to the scores of the features before (int8 only)
@@ -39,6 +48,7 @@ NINFER_INLINE void score_vectors(const ScoreBlock<T>& block, std::int64_t key) {
     for (int q = 0; q < kQueries; ++q)
         for (int v = 0; v < kBlockVectors; ++v) sums[q][v] = zero();
     for (std::int64_t d = 0; d < block.features; ++d) {
+        if (block.keys_ahead != nullptr) prefetch(block.keys_ahead + d * kPageTokens + key, kBlockVectors * kLanes);
         F32x16 keys[kBlockVectors];
         for (int v = 0; v < kBlockVectors; ++v) keys[v] = load_widened(block.keys + d * kPageTokens + key + v * kLanes);
         for (int q = 0; q < kQueries; ++q) {
@@ -64,9 +74,10 @@ void score_page(const ScoreBlock<T>& block) {
 
 template <typename T>
 struct ValueBlock {
-    const float* weights;  // [queries][64]
-    const float* rescale;  // [queries]
-    const T* values;       // [64][value_stride]
+    const float* weights;   // [queries][64]
+    const float* rescale;   // [queries]
+    const T* values;        // [64][value_stride]
+    const T* values_ahead;  // of the next page, to be prefetched, or nullptr
     std::int64_t value_stride;
     std::int64_t key_begin;
     std::int64_t key_end;
@@ -82,6 +93,8 @@ NINFER_INLINE void accumulate_vectors(const ValueBlock<T>& block, std::int64_t f
             sums[q][v] = mul(load(block.accumulators + q * block.accumulator_stride + feature + v * kLanes),
                              set1(block.rescale[q]));
     for (std::int64_t key = block.key_begin; key < block.key_end; ++key) {
+        if (block.values_ahead != nullptr)
+            prefetch(block.values_ahead + key * block.value_stride + feature, kVectors * kLanes);
         F32x16 values[static_cast<std::size_t>(kVectors)];
         for (int v = 0; v < kVectors; ++v)
             values[v] = load_widened(block.values + key * block.value_stride + feature + v * kLanes);

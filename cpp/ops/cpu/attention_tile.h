@@ -79,6 +79,8 @@ struct PagePlanes {
     std::int64_t value_stride;
     const float* value_scales;  // [blocks][64], transposed from the page
     std::int64_t first_key;
+    const T* keys_ahead = nullptr;  // of the page after, if it is to be prefetched
+    const T* values_ahead = nullptr;
 };
 
 // Turns one query's scores into weights; keys from `count` on weigh 0. Leaves m_old - m_new in *rescale.
@@ -100,18 +102,33 @@ NINFER_INLINE void weigh(float* scores, std::int64_t count, float* maximum, floa
     *page_sum = reduce_add_64(s[0], s[1], s[2], s[3]);
 }
 
+// Size of the next block of queries: as few blocks as fit, of nearly the same size (7 queries are 4 and 3, not 6 and
+// 1).
+NINFER_INLINE std::int64_t block_size(std::int64_t queries_left) {
+    const std::int64_t blocks = (queries_left + kBlockQueries - 1) / kBlockQueries;
+    return (queries_left + blocks - 1) / blocks;
+}
+
 template <typename T>
 void score_queries(const TileScratch& scratch, const PagePlanes<T>& page, std::int64_t first, std::int64_t queries) {
     const std::int64_t head_dim = scratch.layout.head_dim;
     const std::int64_t stride = scratch.layout.padded_dim();
     const std::int64_t step = page.key_scales == nullptr ? head_dim : kKvScaleFeatures;
-    for (std::int64_t q = first; q < queries; q += kBlockQueries)
+    for (std::int64_t q = first, count = 0; q < queries; q += count) {
+        count = block_size(queries - q);
         for (std::int64_t d = 0; d < head_dim; d += step) {
-            const std::int64_t features = head_dim - d < step ? head_dim - d : step;
-            const float* scales = page.key_scales == nullptr ? nullptr : page.key_scales + d / step * kPageTokens;
-            score_block<T>(queries - q, {scratch.queries + q * stride + d, stride, page.keys + d * kPageTokens,
-                                         features, scales, d > 0, scratch.scores + q * kPageTokens});
+            ScoreBlock<T> block{};
+            block.queries = scratch.queries + q * stride + d;
+            block.query_stride = stride;
+            block.keys = page.keys + d * kPageTokens;
+            if (q == first && page.keys_ahead != nullptr) block.keys_ahead = page.keys_ahead + d * kPageTokens;
+            block.features = head_dim - d < step ? head_dim - d : step;
+            if (page.key_scales != nullptr) block.scales = page.key_scales + d / step * kPageTokens;
+            block.continued = d > 0;
+            block.scores = scratch.scores + q * kPageTokens;
+            score_block(count, block);
         }
+    }
 }
 
 // Weights of one block of queries times the value scales of one block of features.
@@ -152,11 +169,12 @@ void accumulate_page(const AttentionTile& tile, const TileScratch& scratch, cons
                      std::int64_t first, const SoftmaxState& state) {
     const std::int64_t stride = scratch.layout.padded_dim();
     const std::int64_t step = page.value_scales == nullptr ? stride : kKvScaleFeatures;
-    for (std::int64_t q = first; q < tile.queries(); q += kBlockQueries) {
-        const std::int64_t count = tile.queries() - q < kBlockQueries ? tile.queries() - q : kBlockQueries;
+    for (std::int64_t q = first, count = 0; q < tile.queries(); q += count) {
+        count = block_size(tile.queries() - q);
         ValueBlock<T> block{};
         block.weights = scratch.scores + q * kPageTokens;
         block.values = page.values;
+        block.values_ahead = q == first ? page.values_ahead : nullptr;
         block.value_stride = page.value_stride;
         block.accumulators = state.accumulators + q * stride;
         block.accumulator_stride = stride;

@@ -7,7 +7,8 @@ namespace ninfer::NINFER_ISA_NAMESPACE {
 
 namespace {
 
-// From this many queries on, a page is converted to f32 once instead of inside the inner loops.
+// From this many queries on, computing takes longer than reading: a page is converted to f32 once instead of inside the
+// inner loops, and the next page is left to the hardware's prefetching.
 constexpr std::int64_t kWidenQueries = 13;
 
 // How a batch is cut into tiles. Within a segment and kv head the last rows come first: they see the most keys, and the
@@ -91,6 +92,11 @@ PagePlanes<T> stored_planes(const AttentionTile& tile, const TileScratch& scratc
                          layout.head_dim,
                          nullptr,
                          page_index * kPageTokens};
+    if (tile.queries() < kWidenQueries && page_index < tile.last_position() / kPageTokens) {
+        const std::byte* ahead = tile.segment->kv.page(page_index + 1);
+        planes.keys_ahead = reinterpret_cast<const T*>(ahead + layout.keys_offset(tile.kv_head));
+        planes.values_ahead = reinterpret_cast<const T*>(ahead + layout.values_offset(tile.kv_head));
+    }
     if (layout.storage != KvStorage::kInt8) return planes;
     planes.key_scales = reinterpret_cast<const float*>(page + layout.key_scales_offset(tile.kv_head));
     planes.value_scales = scratch.value_scales;
