@@ -18,7 +18,11 @@ struct Bf16Kernel {
             const auto offset = pair * kPanelOutputs * 4;
             Bf16Weights weights[kVectors];
 #pragma GCC unroll 16
-            for (std::size_t v = 0; v < kVectors; ++v) weights[v] = load_bf16_weights(vector_weights(tile, v) + offset);
+            for (std::size_t v = 0; v < kVectors; ++v) {
+                const std::byte* const p = vector_weights(tile, v) + offset;
+                prefetch_weights(p, v);
+                weights[v] = load_bf16_weights(p);
+            }
 #pragma GCC unroll 16
             for (std::size_t r = 0; r < kRows; ++r) {
                 const Bf16Pair inputs = load_bf16_pair(input_row<Bf16Input>(tile, r) + 2 * pair);

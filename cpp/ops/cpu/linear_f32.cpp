@@ -18,8 +18,11 @@ struct F32Kernel {
             const auto offset = i * kPanelOutputs * sizeof(float);
             FloatLanes weights[kVectors];
 #pragma GCC unroll 16
-            for (std::size_t v = 0; v < kVectors; ++v)
-                weights[v] = lanes_load(reinterpret_cast<const float*>(vector_weights(tile, v) + offset));
+            for (std::size_t v = 0; v < kVectors; ++v) {
+                const std::byte* const p = vector_weights(tile, v) + offset;
+                prefetch_weights(p, v);
+                weights[v] = lanes_load(reinterpret_cast<const float*>(p));
+            }
 #pragma GCC unroll 16
             for (std::size_t r = 0; r < kRows; ++r) {
                 const FloatLanes input = lanes_set1(input_row<float>(tile, r)[i]);

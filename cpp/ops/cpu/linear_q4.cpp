@@ -5,9 +5,10 @@ namespace ninfer::NINFER_ISA_NAMESPACE {
 
 namespace {
 
+// The integer sums of a group live in registers; float accumulators may spill, which costs little once per group.
 struct Q4Kernel {
     static constexpr std::size_t kPanels = kDotLanes == 16 ? 2 : 1;
-    static constexpr std::size_t kMaxRows = kDotLanes == 16 ? 6 : kDotLanes == 8 ? 4 : 2;
+    static constexpr std::size_t kMaxRows = kDotLanes == 16 ? 8 : kDotLanes == 8 ? 4 : 2;
 
     template <std::size_t kRows, std::size_t kTilePanels>
     static void tile(const LinearBlock& tile) {
@@ -30,8 +31,11 @@ struct Q4Kernel {
             for (std::size_t j = 0; j < 4; ++j) {
                 Q4Weights weights[kVectors];
 #pragma GCC unroll 16
-                for (std::size_t v = 0; v < kVectors; ++v)
-                    weights[v] = load_q4_weights(vector_weights(tile, v) + offset + j * kVectorStride);
+                for (std::size_t v = 0; v < kVectors; ++v) {
+                    const std::byte* const p = vector_weights(tile, v) + offset + j * kVectorStride;
+                    prefetch_weights(p, v);
+                    weights[v] = load_q4_weights(p);
+                }
 #pragma GCC unroll 16
                 for (std::size_t r = 0; r < kRows; ++r) {
                     const Quad low = load_quad(inputs[r]->values + 4 * j);
