@@ -144,7 +144,7 @@ TEST_F(PackWeightTest, RepresentableWeightsSurviveQuantisation) {
     EXPECT_EQ(pack_and_unpack(q4, WeightStorage::kQ4).values, q4_row);
 }
 
-// Root-mean-square errors on normal weights, relative to their deviation. Q4_1's plain min-max rounding gives 0.080.
+// Root-mean-square errors on normal weights, relative to their deviation. Q4_1's plain min-max rounding gives 0.078.
 TEST_F(PackWeightTest, QuantisationErrorOfNormalWeights) {
     constexpr std::int64_t kOut = 64;
     constexpr std::int64_t kIn = 512;
@@ -164,7 +164,7 @@ TEST_F(PackWeightTest, QuantisationErrorOfNormalWeights) {
     RecordProperty("q8_rms_error", std::to_string(q8));
     RecordProperty("q4_rms_error", std::to_string(q4));
     EXPECT_LT(q8, 0.0060);
-    EXPECT_LT(q4, 0.0780);
+    EXPECT_LT(q4, 0.0745);
 }
 
 TEST_F(PackWeightTest, FirstUnusableWeightIsNamed) {
