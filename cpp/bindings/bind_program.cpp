@@ -46,28 +46,30 @@ std::variant<PendingBatch, Refusal> decode(Program& program,
     return to_python<PendingBatch>(program.decode(std::span(requests).first(rows.size())));
 }
 
-nb::dict statistics(const Program& program) {
-    const auto facts = program.statistics();
-    nb::dict result;
-    result["pages_total"] = facts.pages_total;
-    result["pages_free"] = facts.pages_free;
-    result["lanes_total"] = facts.lanes_total;
-    result["lanes_open"] = facts.lanes_open;
-    result["state_image_bytes"] = facts.state_image_bytes;
-    result["page_bytes"] = facts.page_bytes;
-    result["weight_bytes"] = facts.weight_bytes;
-    result["scratch_peak_bytes"] = facts.scratch_peak_bytes;
-    result["tokens_computed"] = facts.tokens_computed;
-    return result;
-}
+// The token counts of a sequence at one moment.
+struct SequenceSummary {
+    std::int64_t tokens;
+    std::int64_t computed;
+    std::int64_t reserved;
+    std::int64_t prompt_tokens_computed;
+};
 
-nb::dict sequence_summary(const Sequence& sequence) {
-    nb::dict result;
-    result["tokens"] = sequence.tokens.size();
-    result["computed"] = sequence.computed;
-    result["reserved"] = sequence.reserved;
-    result["prompt_tokens_computed"] = sequence.prompt_tokens_computed;
-    return result;
+void bind_summaries(nb::module_& module) {
+    nb::class_<SequenceSummary>(module, "SequenceSummary", "Token counts of a sequence at one moment.")
+        .def_ro("tokens", &SequenceSummary::tokens)
+        .def_ro("computed", &SequenceSummary::computed)
+        .def_ro("reserved", &SequenceSummary::reserved)
+        .def_ro("prompt_tokens_computed", &SequenceSummary::prompt_tokens_computed);
+    nb::class_<ProgramStatistics>(module, "ProgramStatistics", "What a program holds at one moment.")
+        .def_ro("pages_total", &ProgramStatistics::pages_total)
+        .def_ro("pages_free", &ProgramStatistics::pages_free)
+        .def_ro("lanes_total", &ProgramStatistics::lanes_total)
+        .def_ro("lanes_open", &ProgramStatistics::lanes_open)
+        .def_ro("state_image_bytes", &ProgramStatistics::state_image_bytes)
+        .def_ro("page_bytes", &ProgramStatistics::page_bytes)
+        .def_ro("weight_bytes", &ProgramStatistics::weight_bytes)
+        .def_ro("scratch_peak_bytes", &ProgramStatistics::scratch_peak_bytes)
+        .def_ro("tokens_computed", &ProgramStatistics::tokens_computed);
 }
 
 void bind_units(nb::class_<Program>& program) {
@@ -114,6 +116,7 @@ void bind_units(nb::class_<Program>& program) {
 }  // namespace
 
 void bind_program(nb::module_& module) {
+    bind_summaries(module);
     nb::class_<PendingBatch>(module, "PendingBatch", "A computed unit that waits for exactly one commit or abort.")
         .def_prop_ro("tokens", [](const PendingBatch& batch) {
             return std::vector<SampledToken>(batch.sampled.begin(), batch.sampled.begin() + batch.rows);
@@ -161,13 +164,15 @@ void bind_program(nb::module_& module) {
     bind_units(program);
     program.def(
         "sequence",
-        [](const Program& self, std::uint64_t handle) -> std::variant<nb::dict, Refusal> {
+        [](const Program& self, std::uint64_t handle) -> std::variant<SequenceSummary, Refusal> {
             const auto found = self.find({handle});
             if (!found) return found.error();
-            return sequence_summary(*found.value());
+            const Sequence& sequence = *found.value();
+            return SequenceSummary{std::ssize(sequence.tokens), sequence.computed, sequence.reserved,
+                                   sequence.prompt_tokens_computed};
         },
-        nb::arg("sequence"), "Token counts of a sequence: tokens, computed, reserved, prompt_tokens_computed.");
-    program.def("statistics", &statistics);
+        nb::arg("sequence"), "Token counts of a sequence.");
+    program.def("statistics", &Program::statistics);
     program.def_prop_ro("vocab_size", [](const Program& self) { return self.decoder().spec().vocab_size; });
     program.def_prop_ro("cpu_isa", [](const Program& self) { return std::string(to_string(self.instruction_set())); });
 }

@@ -1,6 +1,5 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "cpp/bindings/bindings.h"
@@ -10,38 +9,55 @@ namespace nb = nanobind;
 
 namespace ninfer::bindings {
 
-// Views into a sequence's live state, so that tests can damage it on purpose and must see other logits.
+namespace {
+
+using FloatView = nb::ndarray<nb::numpy, float, nb::ndim<1>>;
+using PageView = nb::ndarray<nb::numpy, std::int32_t, nb::ndim<1>>;
+
+// A door into one sequence's live state. The caller keeps the sequence open while views are in use.
+struct StateProbe {
+    Program* program;
+    SequenceHandle handle;
+
+    const StateImageLayout& layout() const { return program->decoder().state_layout(); }
+    FloatView floats(std::size_t offset_bytes, std::int64_t count) const {
+        const auto image = program->state_image_for_test(handle);
+        auto* data = reinterpret_cast<float*>(image.data() + offset_bytes);
+        return FloatView(data, {static_cast<std::size_t>(count)}, nb::find(*this));
+    }
+};
+
+}  // namespace
+
 void bind_testing(nb::module_& module) {
-    nb::module_ testing = module.def_submodule("testing", "Doors into live state for tests; never used by the engine.");
-    testing.def(
-        "state_image",
-        [](Program& program, std::uint64_t handle) {
-            const auto image = program.state_image_for_test({handle});
-            return nb::ndarray<nb::numpy, float, nb::ndim<1>>(image.data(), {image.size() / sizeof(float)},
-                                                              nb::find(program));
-        },
-        nb::arg("program"), nb::arg("sequence"), "The live state image as f32 [image bytes / 4], writable.");
-    testing.def(
-        "page_table",
-        [](Program& program, std::uint64_t handle) {
-            const auto table = program.page_table_for_test({handle});
-            return nb::ndarray<nb::numpy, std::int32_t, nb::ndim<1>>(table.data(), {table.size()}, nb::find(program));
-        },
-        nb::arg("program"), nb::arg("sequence"), "The live page table as int32 [pages], writable.");
-    testing.def(
-        "state_layout",
-        [](const Program& program) {
-            const auto& layout = program.decoder().state_layout();
-            nb::dict result;
-            result["layers"] = layout.recurrent_layers;
-            result["layer_floats"] = layout.layer_bytes() / sizeof(float);
-            result["recurrent_floats"] = layout.layer.recurrent_floats();
-            result["conv_offset_floats"] =
-                StateImageLayout::aligned_bytes(layout.layer.recurrent_floats()) / sizeof(float);
-            result["conv_floats"] = layout.layer.conv_floats();
-            return result;
-        },
-        nb::arg("program"), "Where each recurrent layer's state lies in an image, in floats.");
+    nb::class_<StateProbe>(
+        module, "StateProbe",
+        "Writable views of a sequence's live state, for tests that damage it on purpose and must see other "
+        "logits. The engine never uses it.")
+        .def(
+            "__init__",
+            [](StateProbe* self, Program& program, std::uint64_t sequence) {
+                new (self) StateProbe{&program, {sequence}};
+            },
+            nb::arg("program"), nb::arg("sequence"), nb::keep_alive<1, 2>())
+        .def_prop_ro("recurrent_layers", [](const StateProbe& probe) { return probe.layout().recurrent_layers; })
+        .def(
+            "recurrent_state",
+            [](const StateProbe& probe, std::int64_t layer) {
+                return probe.floats(probe.layout().recurrent_offset(layer), probe.layout().layer.recurrent_floats());
+            },
+            nb::arg("layer"),
+            "Recurrent state of the layer-th recurrent layer, f32, tiles as in recurrent_state_view.h.")
+        .def(
+            "conv_history",
+            [](const StateProbe& probe, std::int64_t layer) {
+                return probe.floats(probe.layout().conv_offset(layer), probe.layout().layer.conv_floats());
+            },
+            nb::arg("layer"), "Convolution history of the layer-th recurrent layer, f32 [(width - 1) * channels].")
+        .def("page_table", [](const StateProbe& probe) {
+            const auto table = probe.program->page_table_for_test(probe.handle);
+            return PageView(table.data(), {table.size()}, nb::find(probe));
+        });
 }
 
 }  // namespace ninfer::bindings

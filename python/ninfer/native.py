@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from ninfer import _core
 from ninfer._core import (
     LlamaConfig,
     MappedFile,
@@ -17,14 +16,12 @@ from ninfer._core import (
     Refusal,
     SampledToken,
     Sampler,
+    StateProbe,
     WeightLoader,
     llama_model,
     qwen35_model,
     supported_cpu_isas,
 )
-
-# Doors into live state for tests; nothing else uses them.
-testing = _core.testing
 
 __all__ = [
     "LlamaConfig",
@@ -38,12 +35,12 @@ __all__ = [
     "Refusal",
     "SampledToken",
     "Sampler",
+    "StateProbe",
     "WeightLoader",
     "llama_model",
     "must",
     "qwen35_model",
     "supported_cpu_isas",
-    "testing",
 ]
 
 T = TypeVar("T")

@@ -7,8 +7,6 @@ from typing import Annotated
 import numpy
 from numpy.typing import NDArray
 
-from ninfer._core import testing as testing
-
 class Refusal:
     """
     An expected no of the core: nothing has changed. `wanted` and `found` are the values that decided.
@@ -252,6 +250,40 @@ class SampledToken:
     @property
     def top_logprobs(self) -> list[tuple[int, float]]: ...
 
+class SequenceSummary:
+    """Token counts of a sequence at one moment."""
+
+    @property
+    def tokens(self) -> int: ...
+    @property
+    def computed(self) -> int: ...
+    @property
+    def reserved(self) -> int: ...
+    @property
+    def prompt_tokens_computed(self) -> int: ...
+
+class ProgramStatistics:
+    """What a program holds at one moment."""
+
+    @property
+    def pages_total(self) -> int: ...
+    @property
+    def pages_free(self) -> int: ...
+    @property
+    def lanes_total(self) -> int: ...
+    @property
+    def lanes_open(self) -> int: ...
+    @property
+    def state_image_bytes(self) -> int: ...
+    @property
+    def page_bytes(self) -> int: ...
+    @property
+    def weight_bytes(self) -> int: ...
+    @property
+    def scratch_peak_bytes(self) -> int: ...
+    @property
+    def tokens_computed(self) -> int: ...
+
 class PendingBatch:
     """A computed unit that waits for exactly one commit or abort."""
 
@@ -340,13 +372,31 @@ class Program:
     def abort(self, batch: PendingBatch) -> None | Refusal:
         """Ends the pending batch without its tokens."""
 
-    def sequence(self, sequence: int) -> dict | Refusal:
-        """
-        Token counts of a sequence: tokens, computed, reserved, prompt_tokens_computed.
-        """
+    def sequence(self, sequence: int) -> SequenceSummary | Refusal:
+        """Token counts of a sequence."""
 
-    def statistics(self) -> dict: ...
+    def statistics(self) -> ProgramStatistics: ...
     @property
     def vocab_size(self) -> int: ...
     @property
     def cpu_isa(self) -> str: ...
+
+class StateProbe:
+    """
+    Writable views of a sequence's live state, for tests that damage it on purpose and must see other logits. The engine never uses it.
+    """
+
+    def __init__(self, program: Program, sequence: int) -> None: ...
+    @property
+    def recurrent_layers(self) -> int: ...
+    def recurrent_state(self, layer: int) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]:
+        """
+        Recurrent state of the layer-th recurrent layer, f32, tiles as in recurrent_state_view.h.
+        """
+
+    def conv_history(self, layer: int) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]:
+        """
+        Convolution history of the layer-th recurrent layer, f32 [(width - 1) * channels].
+        """
+
+    def page_table(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...

@@ -15,7 +15,7 @@ LayerType: TypeAlias = Literal["linear_attention", "full_attention"]
 MAX_LAYERS = 1024
 MAX_SIZE = 1 << 24
 MAX_CONTEXT = 1 << 30
-MAX_CONV_WIDTH = 16
+MAX_CONV_WIDTH = 8
 
 
 @dataclass(frozen=True)

@@ -155,7 +155,7 @@ class Generation:
         facts = native.must(self.program.sequence(sequence))
         self._finish_reason = reason
         self._timings = GenerationTimings(
-            prompt_n=facts["prompt_tokens_computed"],
+            prompt_n=facts.prompt_tokens_computed,
             prompt_ms=(first_token - started) * 1e3,
             predicted_n=len(self._token_ids),
             predicted_ms=(time.perf_counter() - first_token) * 1e3,

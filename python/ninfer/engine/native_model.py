@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ninfer import native
 from ninfer.config.engine_options import WeightsOption
 from ninfer.config.model_config import DecoderConfig, LlamaConfig, ModelConfig, Qwen35Config
 from ninfer.config.rope_config import inverse_frequencies
+from ninfer.weights.dequantise import as_float32
 from ninfer.weights.model_files import ModelFiles
 from ninfer.weights.tensor_source import Encoding, FileTensor, TensorSource, read_encoded
 
@@ -75,7 +73,7 @@ class _Packer:
         if len(tensor.shape) == 2:
             self._add_matrix(tensor)
         else:
-            self._loader.add_vector(tensor.name, _as_f32(tensor))
+            self._loader.add_vector(tensor.name, as_float32(tensor).reshape(-1))
 
     def _add_matrix(self, tensor: TensorSource) -> None:
         rows, columns = tensor.shape
@@ -85,17 +83,6 @@ class _Packer:
             self._loader.add_matrix_from_file(target, file, tensor.offset, tensor.nbytes, tensor.encoding)
         else:
             self._loader.add_matrix_from_bytes(target, read_encoded(tensor), tensor.encoding, str(self._origin))
-
-
-def _as_f32(tensor: TensorSource) -> NDArray[np.float32]:
-    """A small tensor's values, flat; vectors are never quantised in any known file."""
-    raw = read_encoded(tensor)
-    if tensor.encoding == "F32":
-        return np.array(raw.view(np.float32))
-    if tensor.encoding == "F16":
-        return raw.view(np.float16).astype(np.float32)
-    assert tensor.encoding == "BF16", f"{tensor.name}: vectors are stored in F32, F16 or BF16, not {tensor.encoding}"
-    return (raw.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
 
 
 def _decoder(config: ModelConfig, loader: native.WeightLoader) -> native.ModelSource:

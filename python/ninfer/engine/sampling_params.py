@@ -6,6 +6,7 @@ import math
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from ninfer.errors import RequestError
 from ninfer.weights.model_files import GenerationDefaults
 
 MAX_LOGPROBS = 20
+Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True)
@@ -72,14 +74,19 @@ def default_sampling(defaults: GenerationDefaults) -> SamplingParams:
     """What the model's author recommends: greedy where sampling is turned off, else their values over ours."""
     if defaults.do_sample is False:
         return SamplingParams(temperature=0.0)
-    named = {
-        "temperature": defaults.temperature,
-        "top_p": defaults.top_p,
-        "top_k": defaults.top_k,
-        "min_p": defaults.min_p,
-        "repetition_penalty": defaults.repetition_penalty,
-    }
-    return replace(SamplingParams(), **{name: value for name, value in named.items() if value is not None})
+    ours = SamplingParams()
+    return replace(
+        ours,
+        temperature=_first(defaults.temperature, ours.temperature),
+        top_p=_first(defaults.top_p, ours.top_p),
+        top_k=_first(defaults.top_k, ours.top_k),
+        min_p=_first(defaults.min_p, ours.min_p),
+        repetition_penalty=_first(defaults.repetition_penalty, ours.repetition_penalty),
+    )
+
+
+def _first(recommended: Number | None, ours: Number) -> Number:
+    return ours if recommended is None else recommended
 
 
 def native_sampler(params: SamplingParams, vocab_size: int, forbidden: Sequence[int] = ()) -> native.Sampler:
@@ -126,16 +133,20 @@ def _checked_id(name: str, token: int, vocab_size: int) -> int:
     return token
 
 
-def _check_range(name: str, value: float, least: float, most: float) -> None:
+def _check_range(name: str, value: object, least: float, most: float) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
         raise RequestError(name, f"expected a number from {least:g} to {most:g}, found {value!r}")
 
 
-def _check_int(name: str, value: int | None, least: int | None, most: int | None) -> None:
+def _check_int(name: str, value: object, least: int | None, most: int | None) -> None:
     if value is None:
         return
-    fits = isinstance(value, int) and not isinstance(value, bool)
-    if not fits or (least is not None and value < least) or (most is not None and value > most):
-        bounds = f" from {least}" if least is not None else ""
-        bounds += f" to {most}" if most is not None else ""
-        raise RequestError(name, f"expected a whole number{bounds}, found {value!r}")
+    if isinstance(value, int) and not isinstance(value, bool) and _within(value, least, most):
+        return
+    bounds = f" from {least}" if least is not None else ""
+    bounds += f" to {most}" if most is not None else ""
+    raise RequestError(name, f"expected a whole number{bounds}, found {value!r}")
+
+
+def _within(value: int, least: int | None, most: int | None) -> bool:
+    return (least is None or value >= least) and (most is None or value <= most)

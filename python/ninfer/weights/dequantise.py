@@ -17,10 +17,15 @@ VALUES_AT_ONCE = 1 << 18
 
 def as_float32(tensor: TensorSource) -> NDArray[np.float32]:
     """The tensor's values, f32 of its shape."""
+    raw = read_encoded(tensor)
     if tensor.encoding == "F32":
-        return read_encoded(tensor).view(np.float32).reshape(tensor.shape)
+        return raw.view(np.float32).reshape(tensor.shape)
+    if tensor.encoding == "F16":
+        return raw.view(np.float16).astype(np.float32).reshape(tensor.shape)
+    if tensor.encoding == "BF16":
+        return (raw.view(np.uint16).astype(np.uint32) << 16).view(np.float32).reshape(tensor.shape)
     columns = tensor.shape[-1]
-    rows = read_encoded(tensor).reshape(-1, row_bytes(tensor.encoding, columns))
+    rows = raw.reshape(-1, row_bytes(tensor.encoding, columns))
     return dequantise_rows(rows, tensor.encoding, columns).reshape(tensor.shape)
 
 

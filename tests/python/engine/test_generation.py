@@ -111,7 +111,7 @@ def test_other_open_generations_change_nothing(engine: Engine) -> None:
         next(second, None)
     second.close()
     assert interleaved == alone
-    assert engine.model.program.statistics()["lanes_open"] == 0
+    assert engine.model.program.statistics().lanes_open == 0
 
 
 def test_bias_and_mask_decide(engine: Engine) -> None:
@@ -151,7 +151,7 @@ def test_an_impossible_field_is_named_and_nothing_stays_open(engine: Engine, fie
     with pytest.raises(RequestError) as caught:
         engine.generate(PROMPT, **{"max_tokens": 3, field: value})
     assert caught.value.param == field
-    assert engine.model.program.statistics()["lanes_open"] == 0
+    assert engine.model.program.statistics().lanes_open == 0
 
 
 def test_prompts_that_do_not_fit_are_refused(engine: Engine) -> None:

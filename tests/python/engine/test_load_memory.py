@@ -21,7 +21,7 @@ SAMPLING_SECONDS = 0.01
 LOADER = """
 import sys, ninfer
 engine = ninfer.load(sys.argv[1], weights=sys.argv[2], kv_capacity=512, prefill_chunk=64)
-print(engine.model.program.statistics()["weight_bytes"])
+print(engine.model.program.statistics().weight_bytes)
 """
 
 
