@@ -5,10 +5,11 @@
 // Order (serving-contract): token mask, logit bias, penalties, temperature, top-k, top-p, min-p. temperature 0 or top_p
 // 0 means the best token (after mask, bias and penalties); top_k <= 0, top_p >= 1, min_p <= 0 mean off.
 //   mask      bit (id % 32) of word id / 32; 0 = forbidden. nullptr: all allowed. Ids >= valid_tokens are always
-//   forbidden. bias      logit += bias[i].value, in list order; ids are valid tokens (asserted) penalties in this
-//   order. repetition (> 0): logit > 0 ? logit / repetition : logit · repetition if seen_counts[id] > 0
-//             (prompt and output); frequency: logit -= frequency · output_counts[id]; presence: logit -= presence if
-//             output_counts[id] > 0
+//             forbidden
+//   bias      logit += bias[i].value, in list order; ids are valid tokens (asserted)
+//   penalties in this order. repetition (> 0): logit > 0 ? logit / repetition : logit · repetition if
+//             seen_counts[id] > 0 (prompt and output); frequency: logit -= frequency · output_counts[id]; presence:
+//             logit -= presence if output_counts[id] > 0
 //   top_k     the k largest; ties at the border go to the lower ids
 //   top_p     the smallest set of the most probable tokens whose probability (of the top-k set) reaches top_p
 //   min_p     tokens with probability >= min_p · the largest probability

@@ -10,8 +10,8 @@
 //   q8    quants [in/32][8][16][4] int8: vector j, lane o, byte b is input 32g + 4j + b of output o;
 //         then scales [in/32][16] f16. w = scale · q. 34 bytes per 32 weights.
 //   q4    quants [in/32][4][16][4] uint8: the low nibble of vector j, lane o, byte b is input 32g + 4j + b, the high
-//   one
-//         input 32g + 16 + 4j + b; then [in/32][2][16] f16: scales, minima. w = scale · q + minimum. 20 bytes per 32.
+//         nibble input 32g + 16 + 4j + b; then [in/32][2][16] f16: scales, minima. w = scale · q + minimum. 20 bytes
+//         per 32.
 
 #include <cstddef>
 #include <cstdint>
