@@ -13,6 +13,7 @@ namespace ninfer::NINFER_ISA_NAMESPACE {
 namespace {
 
 constexpr int kChains = 4;
+constexpr std::int64_t kPrefetchRows = 4;
 constexpr float kNormEpsilon = 1e-6F;
 
 // Chains that run at once: as many as have registers (2 vectors of 2 sums each).
@@ -22,12 +23,12 @@ constexpr int kChainsAtOnce = 4;
 constexpr int kChainsAtOnce = 1;
 #endif
 
-// What a tile task reads per row instead of recomputing it per tile.
+// What a tile task reads per row instead of recomputing it per tile. Head-major: a task streams through its head's
+// rows.
 struct Prepared {
-    float* keys;     // [rows][key_heads][key_dim]
-    float* queries;  // likewise, scaled by 1 / sqrt(key_dim)
-    float* decays;   // [rows][value_heads]
-    float* betas;    // likewise
+    float* vectors;  // [key_heads][rows][key, query][key_dim]; queries scaled by 1 / sqrt(key_dim)
+    float* scalars;  // [value_heads][rows][decay, beta]
+    std::int64_t rows;
 };
 
 NINFER_INLINE float inverse_sqrt(float x) {
@@ -43,23 +44,29 @@ void scale_vector(const float* from, float first, float second, float* to, std::
 
 void prepare_row(const GatedDeltaRuleArgs& args, const Prepared& prepared, std::int64_t row) {
     const RecurrentStateLayout& layout = args.layout;
-    const std::int64_t key_floats = layout.key_heads * layout.key_dim;
     const float dim_scale = inverse_sqrt(static_cast<float>(layout.key_dim));
-    for (std::int64_t begin = 0; begin < key_floats; begin += layout.key_dim) {
-        const float* q = args.qkv.row(row) + begin;
-        const float* k = q + key_floats;
-        const std::int64_t to = row * key_floats + begin;
-        const float q_factor = inverse_sqrt(sum_of_squares(q, layout.key_dim) + kNormEpsilon);
+    for (std::int64_t head = 0; head < layout.key_heads; ++head) {
+        const float* q = args.qkv.row(row) + head * layout.key_dim;
+        const float* k = q + layout.key_heads * layout.key_dim;
+        float* key = prepared.vectors + (head * prepared.rows + row) * 2 * layout.key_dim;
         const float k_factor = inverse_sqrt(sum_of_squares(k, layout.key_dim) + kNormEpsilon);
-        scale_vector(q, q_factor, dim_scale, prepared.queries + to, layout.key_dim);
-        scale_vector(k, k_factor, 1.0F, prepared.keys + to, layout.key_dim);
+        const float q_factor = inverse_sqrt(sum_of_squares(q, layout.key_dim) + kNormEpsilon);
+        scale_vector(k, k_factor, 1.0F, key, layout.key_dim);
+        scale_vector(q, q_factor, dim_scale, key + layout.key_dim, layout.key_dim);
     }
     for (std::int64_t h = 0; h < layout.value_heads; h += kLanes) {
         const std::int64_t n = layout.value_heads - h < kLanes ? layout.value_heads - h : kLanes;
         const F32x16 rate = sub(zero(), load_n(args.decay_rate + h, n));
         const F32x16 time = softplus(add(load_n(args.a.row(row) + h, n), load_n(args.dt_bias + h, n)));
-        store_n(prepared.decays + row * layout.value_heads + h, exp(mul(rate, time)), n);
-        store_n(prepared.betas + row * layout.value_heads + h, sigmoid(load_n(args.b.row(row) + h, n)), n);
+        float decays[kLanes];
+        float betas[kLanes];
+        store(decays, exp(mul(rate, time)));
+        store(betas, sigmoid(load_n(args.b.row(row) + h, n)));
+        for (std::int64_t lane = 0; lane < n; ++lane) {
+            float* scalars = prepared.scalars + ((h + lane) * prepared.rows + row) * 2;
+            scalars[0] = decays[lane];
+            scalars[1] = betas[lane];
+        }
     }
 }
 
@@ -187,29 +194,30 @@ template <int V>
 void run_tile(const GatedDeltaRuleArgs& args, const Prepared& prepared, const TileTask& task) {
     const RecurrentStateLayout& layout = args.layout;
     const RowSegment& rows = task.segment->rows;
-    const std::int64_t key_floats = layout.key_heads * layout.key_dim;
-    const std::int64_t key_offset = task.head / (layout.value_heads / layout.key_heads) * layout.key_dim;
+    const std::int64_t key_head = task.head / (layout.value_heads / layout.key_heads);
     const std::int64_t first_column = task.tile * kStateTileColumns;
     const std::int64_t output_offset = task.head * layout.value_dim + first_column;
+    const std::int64_t value_offset = 2 * layout.key_heads * layout.key_dim + output_offset;
     const std::int64_t columns = layout.value_dim - first_column;
     const std::int64_t state_offset = task.head * layout.head_floats() + first_column * layout.key_dim;
     const Tile<V> tile{task.segment->state.write + state_offset, layout.key_dim};
 
-    const float* k = prepared.keys + rows.row_begin * key_floats + key_offset;
-    const float* q = prepared.queries + rows.row_begin * key_floats + key_offset;
-    const float* decay = prepared.decays + rows.row_begin * layout.value_heads + task.head;
-    const float* beta = prepared.betas + rows.row_begin * layout.value_heads + task.head;
-    Columns<V> sum = tile.open(task.segment->state.read + state_offset, k, *decay);
+    const float* k = prepared.vectors + (key_head * prepared.rows + rows.row_begin) * 2 * layout.key_dim;
+    const float* scalars = prepared.scalars + (task.head * prepared.rows + rows.row_begin) * 2;
+    Columns<V> sum = tile.open(task.segment->state.read + state_offset, k, scalars[0]);
     for (std::int64_t t = 0; t < rows.row_count; ++t) {
-        const float* v = args.qkv.row(rows.row_begin + t) + 2 * key_floats + output_offset;
-        const Columns<V> delta = delta_of<V>(v, columns, sum, *beta);
-        decay += layout.value_heads;
-        beta += layout.value_heads;
-        const Columns<V> output =
-            t + 1 < rows.row_count ? tile.advance(k, q, delta, k + key_floats, *decay, sum) : tile.close(k, q, delta);
+        const float* v = args.qkv.row(rows.row_begin + t) + value_offset;
+        const Columns<V> delta = delta_of<V>(v, columns, sum, scalars[1]);
+        const float* q = k + layout.key_dim;
+        const float* next_k = q + layout.key_dim;
+        scalars += 2;
+        const bool last = t + 1 == rows.row_count;
+        // The values of later rows lie whole rows further on, where no hardware prefetcher looks.
+        if (t + kPrefetchRows < rows.row_count)
+            for (int j = 0; j < V; ++j) __builtin_prefetch(v + kPrefetchRows * args.qkv.row_stride + j * kLanes);
+        const Columns<V> output = last ? tile.close(k, q, delta) : tile.advance(k, q, delta, next_k, scalars[0], sum);
         store_columns<V>(args.output.row(rows.row_begin + t) + output_offset, columns, output);
-        k += key_floats;
-        q += key_floats;
+        k = next_k;
     }
 }
 
@@ -249,10 +257,8 @@ void gated_delta_rule(OpContext& context, const GatedDeltaRuleArgs& args) {
     const RecurrentStateLayout& layout = args.layout;
     const ScratchArena::Scope scope(context.scratch);
     const std::int64_t rows = args.qkv.rows;
-    const std::int64_t vector_floats = rows * layout.key_heads * layout.key_dim;
-    float* vectors = context.scratch.take<float>(2 * vector_floats);
-    float* scalars = context.scratch.take<float>(2 * rows * layout.value_heads);
-    const Prepared prepared{vectors, vectors + vector_floats, scalars, scalars + rows * layout.value_heads};
+    const Prepared prepared{context.scratch.take<float>(2 * rows * layout.key_heads * layout.key_dim),
+                            context.scratch.take<float>(2 * rows * layout.value_heads), rows};
     context.pool.parallel_for(rows, [&](std::int64_t row, int) { prepare_row(args, prepared, row); });
 
     const std::int64_t tiles = layout.tiles();

@@ -58,17 +58,24 @@ NINFER_INLINE std::uint64_t total_mass(const float* logits, std::int64_t count, 
     return total;
 }
 
-// Appends every token of the distribution with logit >= bound. Groups below it are skipped.
+// Appends every token of the distribution with logit >= bound. Groups, and vectors within them, that lie below are
+// skipped.
 NINFER_INLINE void collect_candidates(const Distribution& from, std::int64_t tokens, float bound, CandidateSet& set) {
     set.count = 0;
-    for (std::int64_t group = 0; group < group_count(tokens); ++group) {
-        if (from.group_maxima[group] < bound) continue;
-        const std::int64_t end = (group + 1) * kGroupTokens < tokens ? (group + 1) * kGroupTokens : tokens;
-        for (std::int64_t id = group * kGroupTokens; id < end; ++id) {
-            const float logit = from.logits[id] > kMinusInfinity ? from.logits[id] : kMinusInfinity;
-            set.ids[set.count] = static_cast<std::int32_t>(id);
-            set.logits[set.count] = logit;
-            set.count += logit >= bound ? 1 : 0;
+    for (std::int64_t first = 0; first < tokens; first += kLanes) {
+        if (from.group_maxima[first / kGroupTokens] < bound) {
+            first += kGroupTokens - kLanes;
+            continue;
+        }
+        const F32x16 logits = load_logits(from.logits + first, tokens - first);
+        if (reduce_max(logits) < bound) continue;
+        float values[kLanes];
+        store(values, logits);
+        const std::int64_t n = tokens - first < kLanes ? tokens - first : kLanes;
+        for (std::int64_t lane = 0; lane < n; ++lane) {
+            set.ids[set.count] = static_cast<std::int32_t>(first + lane);
+            set.logits[set.count] = values[lane];
+            set.count += values[lane] >= bound ? 1 : 0;
         }
     }
 }
