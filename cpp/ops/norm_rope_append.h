@@ -7,13 +7,15 @@
 //   page(p).k[h, :] <- store(rope(norm(k[r, h, :], key_norm)))   p = first_position + row in its segment
 //   page(p).v[h, :] <- store(v[r, h, :])
 //
-// Shapes: query [rows, ≥ heads · query_head_stride]: head h begins at column h · query_head_stride (2 · head_dim where the
-// projection interleaves an output gate); key, value [rows, kv_heads · head_dim]; norms [head_dim] or nullptr; cosines,
-// sines [rows][rotary_dim / 2]. The pages of every position must exist and be owned by the writer.
+// Shapes: query [rows, ≥ heads · query_head_stride]: head h begins at column h · query_head_stride (2 · head_dim where
+// the projection interleaves an output gate); key, value [rows, kv_heads · head_dim]; norms [head_dim] or nullptr;
+// cosines, sines [rows][rotary_dim / 2]. The pages of every position must exist and be owned by the writer.
+//
 // Numerics: norm as rms_norm (64 lanes, fixed tree); rope: first half = fma(x1, cos, -(x2 · sin)), second half =
-// fma(x2, cos, x1 · sin); storage f32 exact, bf16 nearest even, int8 as in paged_kv_view.h with q = round(x / scale), and
-// scale 0 with q 0 where amax / 127 is 0 (or flushed to it). All of a chunk's k and v are in their pages before any query
-// of it reads them (N-6): the op returns when everything is written. Inputs are finite.
+// fma(x2, cos, x1 · sin); storage f32 exact, bf16 nearest even, int8 as in paged_kv_view.h with q = round(x / scale),
+// and scale 0 with q 0 where amax / 127 is 0 (or flushed to it). All of a chunk's k and v are in their pages before any
+// query of it reads them (N-6): the op returns when everything is written. Inputs are finite.
+//
 // Scratch: none.
 
 #include <cstdint>

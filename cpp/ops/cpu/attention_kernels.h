@@ -81,6 +81,8 @@ struct ValueBlock {
     std::int64_t value_stride;
     std::int64_t key_begin;
     std::int64_t key_end;
+    std::int64_t feature_begin;  // [feature_begin, feature_end): a multiple of 16 features
+    std::int64_t feature_end;
     float* accumulators;
     std::int64_t accumulator_stride;
 };
@@ -108,13 +110,12 @@ NINFER_INLINE void accumulate_vectors(const ValueBlock<T>& block, std::int64_t f
             store(block.accumulators + q * block.accumulator_stride + feature + v * kLanes, sums[q][v]);
 }
 
-// Features [begin, end), a multiple of 16 of them.
 template <int kQueries, typename T>
-void accumulate_features(const ValueBlock<T>& block, std::int64_t begin, std::int64_t end) {
-    std::int64_t feature = begin;
-    for (; feature + kBlockVectors * kLanes <= end; feature += kBlockVectors * kLanes)
+void accumulate_features(const ValueBlock<T>& block) {
+    std::int64_t feature = block.feature_begin;
+    for (; feature + kBlockVectors * kLanes <= block.feature_end; feature += kBlockVectors * kLanes)
         accumulate_vectors<kQueries, kBlockVectors>(block, feature);
-    for (; feature < end; feature += kLanes) accumulate_vectors<kQueries, 1>(block, feature);
+    for (; feature < block.feature_end; feature += kLanes) accumulate_vectors<kQueries, 1>(block, feature);
 }
 
 template <typename T>
@@ -136,21 +137,20 @@ NINFER_INLINE void score_block(std::int64_t queries, const ScoreBlock<T>& block)
 }
 
 template <typename T>
-NINFER_INLINE void accumulate_block(std::int64_t queries, const ValueBlock<T>& block, std::int64_t begin,
-                                    std::int64_t end) {
+NINFER_INLINE void accumulate_block(std::int64_t queries, const ValueBlock<T>& block) {
     switch (queries) {
         case 1:
-            return accumulate_features<1>(block, begin, end);
+            return accumulate_features<1>(block);
         case 2:
-            return accumulate_features<2>(block, begin, end);
+            return accumulate_features<2>(block);
         case 3:
-            return accumulate_features<3>(block, begin, end);
+            return accumulate_features<3>(block);
         case 4:
-            return accumulate_features<4>(block, begin, end);
+            return accumulate_features<4>(block);
         case 5:
-            return accumulate_features<5>(block, begin, end);
+            return accumulate_features<5>(block);
         default:
-            return accumulate_features<6>(block, begin, end);
+            return accumulate_features<6>(block);
     }
 }
 

@@ -138,11 +138,10 @@ NINFER_INLINE void scale_weights(const float* weights, const float* scales, std:
             store(scaled + q * kPageTokens + k, mul(load(weights + q * kPageTokens + k), load(scales + k)));
 }
 
-// Queries [q, q + count) of the tile, features [begin, end): first the keys that all of them see, then each one's rest.
+// Queries [q, q + count) of the tile: first the keys that all of them see, then each one's rest.
 template <typename T>
 void accumulate_queries(const AttentionTile& tile, const TileScratch& scratch, ValueBlock<T> block,
-                        std::int64_t first_key, std::int64_t q, std::int64_t count, std::int64_t begin,
-                        std::int64_t end) {
+                        std::int64_t first_key, std::int64_t q, std::int64_t count) {
     const auto seen = [&](std::int64_t query) {
         const std::int64_t keys = tile.position + query / tile.heads - first_key + 1;
         return keys < kPageTokens ? keys : kPageTokens;
@@ -150,7 +149,7 @@ void accumulate_queries(const AttentionTile& tile, const TileScratch& scratch, V
     block.key_begin = 0;
     block.key_end = seen(q);
     block.rescale = scratch.rescale + q;
-    accumulate_block(count, block, begin, end);
+    accumulate_block(count, block);
     const float one = 1.0F;
     for (std::int64_t i = 1; i < count; ++i) {
         if (seen(q + i) == block.key_end) continue;
@@ -160,7 +159,7 @@ void accumulate_queries(const AttentionTile& tile, const TileScratch& scratch, V
         rest.weights = block.weights + i * kPageTokens;
         rest.accumulators = block.accumulators + i * block.accumulator_stride;
         rest.rescale = &one;
-        accumulate_features<1>(rest, begin, end);
+        accumulate_features<1>(rest);
     }
 }
 
@@ -184,8 +183,9 @@ void accumulate_page(const AttentionTile& tile, const TileScratch& scratch, cons
                               scratch.scaled_weights);
                 block.weights = scratch.scaled_weights;
             }
-            accumulate_queries(tile, scratch, block, page.first_key, q, count, d,
-                               d + step < stride ? d + step : stride);
+            block.feature_begin = d;
+            block.feature_end = d + step < stride ? d + step : stride;
+            accumulate_queries(tile, scratch, block, page.first_key, q, count);
         }
     }
 }
