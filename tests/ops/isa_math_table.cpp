@@ -28,9 +28,13 @@ void apply_softplus(const float* input, float* output, std::size_t count) {
     for (std::size_t i = 0; i < count; i += 16) store(output + i, softplus(load(input + i)));
 }
 
+void apply_log(const float* input, float* output, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) output[i] = log(input[i]);
+}
+
 }  // namespace
 
-const testing_support::IsaMathTable kMathTable = {apply_exp, apply_sigmoid, apply_silu, apply_log1p_unit,
-                                                  apply_softplus};
+const testing_support::IsaMathTable kMathTable = {apply_exp,        apply_sigmoid,  apply_silu,
+                                                  apply_log1p_unit, apply_softplus, apply_log};
 
 }  // namespace ninfer::NINFER_ISA_NAMESPACE

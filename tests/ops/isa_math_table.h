@@ -17,6 +17,7 @@ struct IsaMathTable {
     ArrayFunction silu;
     ArrayFunction log1p_unit;
     ArrayFunction softplus;
+    ArrayFunction log;
 };
 
 }  // namespace ninfer::testing_support

@@ -26,12 +26,14 @@ constexpr double kExpUlp = 2.0;
 constexpr double kSigmoidUlp = 4.0;
 constexpr double kSiluUlp = 4.0;
 constexpr double kLog1pUlp = 3.0;
+constexpr double kLogUlp = 3.0;
 constexpr double kSoftplusUlp = 4.0;
 
 double exact_exp(double x) { return std::exp(x); }
 double exact_sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 double exact_silu(double x) { return x / (1.0 + std::exp(-x)); }
 double exact_log1p(double x) { return std::log1p(x); }
+double exact_log(double x) { return std::log(x); }
 double exact_softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
 
 std::vector<float> apply(ArrayFunction function, std::vector<float> input) {
@@ -98,6 +100,9 @@ TEST_P(MathTest, ErrorsStayWithinTheStatedBounds) {
     auto small = spread();
     for (auto& x : small) x = std::min(std::abs(x), 1.0F);
     expect_within(table.log1p_unit, exact_log1p, kLog1pUlp, small);
+    expect_within(table.log, exact_log, kLogUlp, sweep(0.01, 3.0));
+    expect_within(table.log, exact_log, kLogUlp, sweep(1.0, 3e6));
+    EXPECT_EQ(apply(table.log, 1.0F), 0.0F);
 }
 
 TEST_P(MathTest, ExpOfSpecialValues) {
@@ -158,6 +163,8 @@ TEST_P(MathTest, SameBitsOnEveryInstructionSet) {
     EXPECT_TRUE(equal(here.softplus, scalar.softplus));
     for (auto& x : inputs) x = std::min(std::abs(x), 1.0F);
     EXPECT_TRUE(equal(here.log1p_unit, scalar.log1p_unit));
+    for (auto& x : inputs) x += 1e-3F;
+    EXPECT_TRUE(equal(here.log, scalar.log));
 }
 
 NINFER_INSTANTIATE_OP_TEST(MathTest);

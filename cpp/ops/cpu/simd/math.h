@@ -70,7 +70,7 @@ NINFER_INLINE F32x16 softplus(F32x16 x) {
     return add(max(x, zero()), log1p_unit(exp(sub(zero(), magnitude))));
 }
 
-// ln x for one normal positive x, error <= 2 ulp. x = 2^e · m with m in [sqrt(1/2), sqrt(2)); s = (m - 1) / (m + 1),
+// ln x for one normal positive x, error <= 3 ulp. x = 2^e · m with m in [sqrt(1/2), sqrt(2)); s = (m - 1) / (m + 1),
 // |s| <= 0.172, ln m = 2 atanh(s). The first part of ln 2 has 15 bits, so that its product with e is exact.
 NINFER_INLINE float log(float x) {
     constexpr std::uint32_t kSqrtHalf = 0x3F3504F3U;
