@@ -92,10 +92,10 @@ void report(const Options& options, const Limits& limits, WeightStorage storage,
     LinearRun run(options, storage, shape, rows);
     run(context);
     // Few calls per clock reading: a short reading has a chance to be undisturbed by other programs.
-    const double once = best_seconds(3, [&] { run(context); });
+    const double once = best_seconds(pool, 3, [&] { run(context); });
     const int calls = std::max(1, static_cast<int>(1e-4 / once));
     const int repeats = std::max(5, static_cast<int>(0.2 / (once * calls)));
-    const double seconds = best_seconds(repeats,
+    const double seconds = best_seconds(pool, repeats,
                                         [&] {
                                             for (int i = 0; i < calls; ++i) run(context);
                                         }) /

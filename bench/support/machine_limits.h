@@ -3,9 +3,10 @@
 // What this machine can do at most, measured in the same run as what is compared with it.
 
 #include <immintrin.h>
+#include <time.h>
 
 #include <algorithm>
-#include <chrono>
+#include <atomic>
 #include <cstdint>
 
 #include "cpp/base/cpu_features.h"
@@ -14,18 +15,22 @@
 
 namespace ninfer::bench {
 
-inline double seconds_now() {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+// With one thread, the time that the thread computed, which other programs on the machine disturb least; with several,
+// the time that passed, because threads wait for each other.
+inline double seconds_now(const ThreadPool& pool) {
+    timespec now{};
+    clock_gettime(pool.thread_count() == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &now);
+    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-// Shortest of `repeats` runs: other programs on the machine can only make a run longer.
+// Shortest of `repeats` runs: a disturbance can only make a run longer.
 template <typename Work>
-double best_seconds(int repeats, Work&& work) {
+double best_seconds(const ThreadPool& pool, int repeats, Work&& work) {
     double best = 1e30;
     for (int i = 0; i < repeats; ++i) {
-        const double begin = seconds_now();
+        const double begin = seconds_now(pool);
         work();
-        best = std::min(best, seconds_now() - begin);
+        best = std::min(best, seconds_now(pool) - begin);
     }
     return best;
 }
@@ -40,7 +45,7 @@ inline double read_bandwidth(ThreadPool& pool) {
     std::fill_n(buffer.data(), buffer.size(), std::byte{1});
     std::atomic<int> sink{0};
     std::int64_t region = 0;
-    const double seconds = best_seconds(8 * kRegions, [&] {
+    const double seconds = best_seconds(pool, 8 * kRegions, [&] {
         const std::byte* const begin = buffer.data() + region++ % kRegions * kBlocks * kBlock;
         pool.parallel_for(kBlocks, [&](std::int64_t block, int) {
             const auto* const p = reinterpret_cast<const __m128i*>(begin + block * kBlock);
@@ -120,8 +125,8 @@ struct ComputePeak {
 // Zeros for the scalar variant, whose speed is not compared with a limit.
 inline ComputePeak compute_peak(ThreadPool& pool, InstructionSet isa) {
     const auto operations_per_second = [&](void (*work)(), int operations_per_instruction) {
-        const double seconds =
-            best_seconds(200, [&] { pool.parallel_for(pool.thread_count(), [&](std::int64_t, int) { work(); }); });
+        const double seconds = best_seconds(
+            pool, 200, [&] { pool.parallel_for(pool.thread_count(), [&](std::int64_t, int) { work(); }); });
         return 12.0 * kPeakRounds * operations_per_instruction * pool.thread_count() / seconds;
     };
     if (isa == InstructionSet::kScalar) return {};

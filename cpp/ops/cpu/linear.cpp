@@ -11,7 +11,7 @@ namespace {
 // Below this many inputs one thread prepares them: waking the others costs more than the work.
 constexpr std::int64_t kSerialPreparation = 16384;
 // Activations of one block of rows stay in a core's cache while the panels stream past them.
-constexpr std::int64_t kRowBlockBytes = 384 * 1024;
+constexpr std::int64_t kRowBlockBytes = 512 * 1024;
 // A block is large enough to hide its claim and small enough that all threads end together.
 constexpr std::int64_t kBlockBytes = 256 * 1024;
 constexpr std::int64_t kBlocksPerThread = 8;
@@ -83,16 +83,19 @@ NINFER_INLINE std::int64_t panel_blocks_of(const LinearTarget& target, const Blo
     return ceil_divide(target.weight.panels(), plan.panels_per_block);
 }
 
-BlockPlan plan_blocks(const LinearArgs& args, int threads) {
+BlockPlan plan_blocks(const LinearArgs& args, const PreparedInputs& inputs, int threads) {
     std::int64_t panels = 0;
     std::int64_t panel_bytes = 1;
+    std::int64_t row_bytes = 1;
     for (std::int64_t t = 0; t < args.target_count; ++t) {
-        panels += args.targets[t].weight.panels();
-        panel_bytes = larger(panel_bytes, static_cast<std::int64_t>(args.targets[t].weight.panel_bytes()));
+        const WeightView& weight = args.targets[t].weight;
+        panels += weight.panels();
+        panel_bytes = larger(panel_bytes, static_cast<std::int64_t>(weight.panel_bytes()));
+        row_bytes = larger(row_bytes, static_cast<std::int64_t>(inputs.of(weight.storage).row_bytes));
     }
     BlockPlan plan;
     // 48 is a multiple of every kernel's row tile.
-    const std::int64_t rows_in_cache = kRowBlockBytes / larger(1, args.input.columns * 2);
+    const std::int64_t rows_in_cache = kRowBlockBytes / row_bytes;
     plan.rows_per_block = smaller(args.input.rows, larger(48, rows_in_cache / 48 * 48));
     plan.row_blocks = ceil_divide(args.input.rows, plan.rows_per_block);
     const std::int64_t even_share = panels / (threads * kBlocksPerThread);
@@ -170,7 +173,7 @@ void linear(OpContext& context, const LinearArgs& args) {
     if (args.input.rows == 0 || args.target_count == 0) return;
     const ScratchArena::Scope scope(context.scratch);
     const PreparedInputs inputs = prepare_inputs(context, args);
-    const BlockPlan plan = plan_blocks(args, context.pool.thread_count());
+    const BlockPlan plan = plan_blocks(args, inputs, context.pool.thread_count());
     context.pool.parallel_for(plan.row_blocks * plan.panel_blocks,
                               [&](std::int64_t index, int) { run_block(args, inputs, plan, index); });
 }
