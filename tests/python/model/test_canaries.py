@@ -10,6 +10,7 @@ import pytest
 
 import ninfer
 from ninfer import Engine, native
+from ninfer.native import StateProbe
 from tests.fixtures.model_makers import MakeDirectory
 from tests.fixtures.tiny_models import TinyHybrid
 
@@ -51,47 +52,46 @@ def _append(engine: Engine, sequence: int, ids: list[int]) -> np.ndarray:
     return logits[-1]
 
 
-def _zero_state(engine: Engine, sequence: int, _others: list[int]) -> None:
-    layout = native.testing.state_layout(engine.model.program)
-    start = DAMAGED_LAYER * layout["layer_floats"]
-    image = native.testing.state_image(engine.model.program, sequence)
-    assert np.any(image[start : start + layout["recurrent_floats"]])
-    image[start : start + layout["recurrent_floats"]] = 0
+def _zero_state(probe: StateProbe, _early: StateProbe, _foreign: StateProbe) -> None:
+    state = probe.recurrent_state(DAMAGED_LAYER)
+    assert np.any(state)
+    state[:] = 0
 
 
-def _drop_convolution(engine: Engine, sequence: int, _others: list[int]) -> None:
-    layout = native.testing.state_layout(engine.model.program)
-    start = DAMAGED_LAYER * layout["layer_floats"] + layout["conv_offset_floats"]
-    image = native.testing.state_image(engine.model.program, sequence)
-    assert np.any(image[start : start + layout["conv_floats"]])
-    image[start : start + layout["conv_floats"]] = 0
+def _drop_convolution(probe: StateProbe, _early: StateProbe, _foreign: StateProbe) -> None:
+    history = probe.conv_history(DAMAGED_LAYER)
+    assert np.any(history)
+    history[:] = 0
 
 
-def _one_token_early(engine: Engine, sequence: int, others: list[int]) -> None:
-    program = engine.model.program
-    image, early = native.testing.state_image(program, sequence), native.testing.state_image(program, others[0])
-    assert not np.array_equal(image, early)
-    image[:] = early
+def _one_token_early(probe: StateProbe, early: StateProbe, _foreign: StateProbe) -> None:
+    for layer in range(probe.recurrent_layers):
+        assert not np.array_equal(probe.recurrent_state(layer), early.recurrent_state(layer))
+        probe.recurrent_state(layer)[:] = early.recurrent_state(layer)
+        probe.conv_history(layer)[:] = early.conv_history(layer)
 
 
-def _foreign_page(engine: Engine, sequence: int, others: list[int]) -> None:
+def _foreign_page(probe: StateProbe, _early: StateProbe, foreign: StateProbe) -> None:
     # Two pages of one sequence may change places unseen: the position is in the rotated key, and attention sums over
     # the keys. So the page is another sequence's.
-    program = engine.model.program
-    native.testing.page_table(program, sequence)[1] = native.testing.page_table(program, others[1])[1]
+    probe.page_table()[1] = foreign.page_table()[1]
 
 
-def _later_logits(engine: Engine, seed: int, damage: Callable[[Engine, int, list[int]], None]) -> np.ndarray:
+Damage = Callable[[StateProbe, StateProbe, StateProbe], None]
+
+
+def _later_logits(engine: Engine, seed: int, damage: Damage) -> np.ndarray:
     ids, program = _ids(seed), engine.model.program
     with (
         _sequence(engine, ids[:FRONTIER]) as sequence,
         _sequence(engine, ids[: FRONTIER - 1]) as early,
         _sequence(engine, _ids(seed + 1)[:FRONTIER]) as foreign,
     ):
-        pages = native.testing.page_table(program, sequence).copy()
-        damage(engine, sequence, [early, foreign])
+        probe = StateProbe(program, sequence)
+        pages = probe.page_table().copy()
+        damage(probe, StateProbe(program, early), StateProbe(program, foreign))
         found = _append(engine, sequence, ids[FRONTIER:])
-        native.testing.page_table(program, sequence)[:] = pages  # so that each page goes back to its owner
+        probe.page_table()[:] = pages  # so that each page goes back to its owner
     return found
 
 
@@ -101,9 +101,7 @@ def test_without_damage_a_split_sequence_has_the_same_bits(engine: Engine, seed:
 
 
 @pytest.mark.parametrize("damage", [_zero_state, _drop_convolution, _one_token_early, _foreign_page])
-def test_damage_shows_fifty_tokens_later(
-    damage: Callable[[Engine, int, list[int]], None], engine: Engine, seed: int
-) -> None:
+def test_damage_shows_fifty_tokens_later(damage: Damage, engine: Engine, seed: int) -> None:
     expected = engine.logits(_ids(seed))[-1]
     found = _later_logits(engine, seed, damage)
     assert np.abs(found - expected).max() >= VISIBLE_SHARE_OF_RANGE * np.ptp(expected)
