@@ -92,9 +92,14 @@ class _Terminal:
             return None
 
     def _answer(self, text: str) -> None:
+        thinking = False
         try:
             for delta in self._conversation.say(text):
                 self._print(delta.reasoning, "dim italic")
+                thinking = thinking or bool(delta.reasoning)
+                if delta.content and thinking:
+                    self._console.print("\n")
+                    thinking = False
                 self._print(delta.content, None)
         except KeyboardInterrupt:
             self._console.print("\n(stopped; this turn is forgotten)", style="dim")
@@ -104,7 +109,7 @@ class _Terminal:
             return
         assert self._conversation.last is not None
         self._console.print()
-        self._console.print(_summary(self._conversation.last), style="dim")
+        self._console.print(_summary(self._conversation.last), style="dim", markup=False, soft_wrap=True)
 
     def _print(self, text: str, style: str | None) -> None:
         self._console.print(text, style=style, end="", markup=False, soft_wrap=True)
