@@ -116,10 +116,10 @@ void report(const Options& options, const Limits& limits, KvStorage storage, con
     OpContext op_context{pool, scratch};
     run(op_context);
     // Batches of a few calls, so that one clock reading covers at least about a millisecond.
-    const double once = best_seconds(3, [&] { run(op_context); });
+    const double once = best_seconds(pool, 3, [&] { run(op_context); });
     const int calls = std::max(1, static_cast<int>(1e-3 / once));
     const int repeats = std::max(5, static_cast<int>(0.2 / (once * calls)));
-    const double seconds = best_seconds(repeats,
+    const double seconds = best_seconds(pool, repeats,
                                         [&] {
                                             for (int i = 0; i < calls; ++i) run(op_context);
                                         }) /
