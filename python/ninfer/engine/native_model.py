@@ -11,7 +11,7 @@ from ninfer.config.model_config import DecoderConfig, LlamaConfig, ModelConfig, 
 from ninfer.config.rope_config import inverse_frequencies
 from ninfer.weights.dequantise import as_float32
 from ninfer.weights.model_files import ModelFiles
-from ninfer.weights.tensor_source import Encoding, FileTensor, TensorSource, read_encoded
+from ninfer.weights.tensor_source import ArrayTensor, Encoding, FileTensor, TensorSource, read_encoded
 
 Progress = Callable[[int, int], None]
 """Called with (bytes of file data packed so far, bytes of all tensors)."""
@@ -32,8 +32,13 @@ _VOCABULARY = ("embed_tokens.weight", "lm_head.weight")
 
 
 def weight_storage(tensor: TensorSource, option: WeightsOption) -> str:
-    """The storage of one matrix: as stored for `auto`; quantising spares the DeltaNet gates, q4 the vocabulary."""
-    as_stored = _AS_STORED[tensor.encoding]
+    """The storage of one matrix: as stored for `auto`; quantising spares the DeltaNet gates, q4 the vocabulary.
+
+    A quantised type of the file that no storage of ours holds (Q6_K and the like) becomes q8 under `auto`: f32 would be
+    exact, and take four to eight times the file's memory.
+    """
+    requantised = isinstance(tensor, ArrayTensor) and tensor.dequantised_from is not None
+    as_stored = "q8" if requantised else _AS_STORED[tensor.encoding]
     if option == "auto":
         return as_stored
     if option in ("q8", "q4") and tensor.name.endswith(_GATES) and as_stored in ("f32", "bf16"):

@@ -88,7 +88,10 @@ def _source(file: GgufFile, name: str, entry: GgufEntry) -> TensorSource:
     whole_blocks = lossless and (entry.column_order is None or entry.column_run % BLOCKS[encoding][0] == 0)
     if whole_blocks and entry.values == "as stored":
         return ArrayTensor(name, shape, encoding, lambda: _reordered_bytes(file.path, tensor, entry))
-    return ArrayTensor(name, shape, "F32", lambda: _float32_values(file.path, tensor, entry).reshape(shape))
+    dequantised_from = None if tensor.type_name in ("F32", "F16", "BF16") else tensor.type_name
+    return ArrayTensor(
+        name, shape, "F32", lambda: _float32_values(file.path, tensor, entry).reshape(shape), dequantised_from
+    )
 
 
 def _stored_rows(path: Path, tensor: GgufTensor) -> NDArray[np.uint8]:

@@ -66,13 +66,15 @@ class ArrayTensor:
 
     `load()` returns a new C-contiguous array: float32 of `shape` for encoding F32, else uint8 holding the encoded
     bytes row after row. Nothing is kept between calls, so loading tensors one at a time keeps memory at one tensor.
-    Raises ModelFileError if the stored values cannot be.
+    Raises ModelFileError if the stored values cannot be. dequantised_from: the quantised type of the file where `load`
+    had to give that up for f32.
     """
 
     name: str
     shape: tuple[int, ...]
     encoding: Encoding
     load: Callable[[], NDArray[Any]]
+    dequantised_from: str | None = None
 
     @property
     def nbytes(self) -> int:
