@@ -13,9 +13,11 @@ from tests.runner.settings import Settings
 from tests.runner.stage import Command, Stage
 from tests.tidy.source_tree import SourceTree
 
-# A sanitizer that finds something ends the test, with the stack of what it found.
+# A sanitizer that finds something ends the test, with the stack of what it found. The check for use after return is
+# off: it moves locals to a stack of its own, where GCC 12 misaligns those of 64 bytes, and AVX-512 code
+# faults on them.
 _SANITIZER_OPTIONS = {
-    "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1",
+    "ASAN_OPTIONS": "detect_stack_use_after_return=0:strict_string_checks=1",
     "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
     "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1",
 }
@@ -76,6 +78,8 @@ def _build(settings: Settings) -> Sequence[Command]:
 
 def _cmake(settings: Settings, variant: str, sanitizer: str = "", targets: Sequence[str] = ()) -> list[Command]:
     folder = str(settings.build(variant))
+    # Instrumented kernels take four times longer to compile at -O3, and say the same.
+    light = ["-DCMAKE_CXX_FLAGS_RELEASE=-O1 -g1"] if sanitizer else []
     configure = [
         _script("cmake"),
         "-S.",
@@ -89,6 +93,7 @@ def _cmake(settings: Settings, variant: str, sanitizer: str = "", targets: Seque
         "-DNINFER_WERROR=ON",
         f"-DNINFER_PYTHON={'OFF' if sanitizer else 'ON'}",
         f"-DNINFER_SANITIZE={sanitizer}",
+        *light,
     ]
     chosen = ["--target", *targets] if targets else []
     build = [_script("cmake"), "--build", folder, "--parallel", str(settings.jobs), *chosen]
