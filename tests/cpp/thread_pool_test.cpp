@@ -29,7 +29,8 @@ TEST_P(ThreadPoolTest, PlainWritesOfTasksAreSeenByTheCaller) {
     ThreadPool pool(GetParam());
     std::vector<std::int64_t> values(257);
     for (std::int64_t round = 0; round < 2000; ++round) {
-        pool.parallel_for(257, [&](std::int64_t block, int) { values[static_cast<std::size_t>(block)] = block * round; });
+        pool.parallel_for(257,
+                          [&](std::int64_t block, int) { values[static_cast<std::size_t>(block)] = block * round; });
         for (std::int64_t block = 0; block < 257; ++block)
             ASSERT_EQ(values[static_cast<std::size_t>(block)], block * round);
     }

@@ -17,7 +17,10 @@ constexpr std::int64_t kColumnCounts[] = {1, 2, 15, 16, 17, 31, 33, 63, 64, 65, 
 
 struct Case {
     Case(std::int64_t rows, std::int64_t columns, std::uint64_t seed)
-        : input(rows, columns), residual(rows, columns), output(rows, columns), weight(static_cast<std::size_t>(columns)) {
+        : input(rows, columns),
+          residual(rows, columns),
+          output(rows, columns),
+          weight(static_cast<std::size_t>(columns)) {
         NormalSource normal(seed, 2.0);
         input.fill(normal);
         residual.fill(normal);
