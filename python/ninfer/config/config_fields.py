@@ -11,6 +11,9 @@ from typing import NoReturn
 from ninfer.config.config_value_error import ConfigValueError
 from ninfer.errors import ModelFileError
 
+# JSON has no largest integer; within these bounds arithmetic with floats cannot overflow.
+MIN_INTEGER, MAX_INTEGER = -(1 << 63), (1 << 63) - 1
+
 
 class ConfigFields:
     """One mapping of a file. A null value counts as absent; `key_prefix` only completes the names in errors."""
@@ -33,6 +36,8 @@ class ConfigFields:
         value = self._present(key, "an integer", default)
         if not isinstance(value, int) or isinstance(value, bool):
             self.fail(key, "an integer", _shown(value))
+        if not MIN_INTEGER <= value <= MAX_INTEGER:
+            self.fail(key, "an integer of 64 bits", _shown(value))
         return value
 
     def size(self, key: str, default: int | None = None) -> int:
@@ -45,9 +50,11 @@ class ConfigFields:
     def number(self, key: str, default: float | None = None) -> float:
         """A finite number; required where no default is given."""
         value = self._present(key, "a number", default)
-        if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+        if isinstance(value, int):
+            return float(self.integer(key, value))
+        if not isinstance(value, float) or not math.isfinite(value):
             self.fail(key, "a finite number", _shown(value))
-        return float(value)
+        return value
 
     def boolean(self, key: str, default: bool | None = None) -> bool:
         """True or false; required where no default is given."""

@@ -31,6 +31,9 @@ def rope_from_hf(fields: ConfigFields, head_dim: int, default_partial: float) ->
         rope.must_be(layer_type)
     theta = rope.number("rope_theta", fields.number("rope_theta", DEFAULT_THETA))
     partial = rope.number("partial_rotary_factor", fields.number("partial_rotary_factor", default_partial))
+    # Before it is multiplied, so that no product can overflow.
+    if not 0 < partial <= 1:
+        rope.fail("partial_rotary_factor", "above 0 and at most 1", partial)
     if head_dim % 2 and partial == 1.0:
         fields.fail("head_dim", "an even number of features to rotate", head_dim)
     rope_keys = {"theta": "rope_theta", "original_max_position": "original_max_position_embeddings"}

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from ninfer.config.config_value_error import require
-from ninfer.config.rope_config import RopeConfig
+from ninfer.config.rope_config import MAX_ROPE_ANGLE, RopeConfig, inverse_frequencies
 
 LayerType: TypeAlias = Literal["linear_attention", "full_attention"]
 
 # Far above every known model and low enough that a damaged file cannot make us allocate by its numbers.
 MAX_LAYERS = 1024
 MAX_SIZE = 1 << 24
-MAX_CONTEXT = 1 << 30
+# What the core's ops assert: cpp/ops/rope_table.cpp, cpp/ops/cpu/norm_rope_append.cpp, cpp/ops/cpu/causal_conv1d.cpp.
+MAX_CONTEXT = MAX_ROPE_ANGLE
+MAX_HEAD_DIM = 512
 MAX_CONV_WIDTH = 8
+# The smallest normal f32: below it the core's epsilon could be zero, and a row of zeros would become NaN.
+MIN_NORM_EPS = 2.0**-126
 
 
 @dataclass(frozen=True)
@@ -41,9 +46,17 @@ class DecoderConfig:
         for field, value, limit in self._sizes():
             require(1 <= value <= limit, field, f"1 to {limit}", value)
         require(self.heads % self.kv_heads == 0, "kv_heads", f"a divisor of heads {self.heads}", self.kv_heads)
-        require(0 < self.rms_norm_eps < 1, "rms_norm_eps", "between 0 and 1", self.rms_norm_eps)
+        in_f32 = MIN_NORM_EPS <= self.rms_norm_eps < 1
+        require(in_f32, "rms_norm_eps", "between 0 and 1, and not 0 in f32", self.rms_norm_eps)
         require(
             self.rope.rotary_dim <= self.head_dim, "rotary_dim", f"<= head_dim {self.head_dim}", self.rope.rotary_dim
+        )
+        fastest = max(inverse_frequencies(self.rope))
+        require(
+            self.max_context * fastest <= MAX_ROPE_ANGLE,
+            "max_context",
+            f"at most {math.floor(MAX_ROPE_ANGLE / max(fastest, 1.0))} at a rotary frequency of {fastest:g}",
+            self.max_context,
         )
 
     def _sizes(self) -> Iterator[tuple[str, int, int]]:
@@ -53,7 +66,7 @@ class DecoderConfig:
         yield "layers", self.layers, MAX_LAYERS
         yield "heads", self.heads, MAX_SIZE
         yield "kv_heads", self.kv_heads, MAX_SIZE
-        yield "head_dim", self.head_dim, MAX_SIZE
+        yield "head_dim", self.head_dim, MAX_HEAD_DIM
         yield "max_context", self.max_context, MAX_CONTEXT
 
 

@@ -8,6 +8,10 @@ from typing import TypeAlias
 
 from ninfer.config.config_value_error import require
 
+# The core reduces angles (position times frequency) exactly up to here and asserts that none is larger
+# (cpp/ops/rope_table.cpp). It bounds positions as well, because the first frequency of every usual model is 1.
+MAX_ROPE_ANGLE = 1 << 22
+
 
 @dataclass(frozen=True)
 class LinearRopeScaling:
@@ -71,11 +75,31 @@ class RopeConfig:
         if isinstance(self.scaling, RopeFrequencyFactors):
             count = len(self.scaling.factors)
             require(count == self.rotary_dim // 2, "factors", f"{self.rotary_dim // 2} factors", count)
+        self._check_frequencies()
+
+    def _check_frequencies(self) -> None:
+        """Refuses frequencies that turn too far within one position, and names the field that makes them so."""
+        plain = _plain_frequencies(self)
+        require(max(plain) <= MAX_ROPE_ANGLE, "theta", f"frequencies <= {MAX_ROPE_ANGLE}", self.theta)
+        scaled = inverse_frequencies(self)
+        fastest = max(range(len(scaled)), key=scaled.__getitem__)
+        field, found = "factor", getattr(self.scaling, "factor", None)
+        if isinstance(self.scaling, RopeFrequencyFactors):
+            field, found = f"factors[{fastest}]", self.scaling.factors[fastest]
+        require(scaled[fastest] <= MAX_ROPE_ANGLE, field, f"frequencies <= {MAX_ROPE_ANGLE}", found)
+
+
+def _plain_frequencies(rope: RopeConfig) -> list[float]:
+    exponents = [-2.0 * i / rope.rotary_dim for i in range(rope.rotary_dim // 2)]
+    try:
+        return [rope.theta**exponent for exponent in exponents]
+    except OverflowError:
+        return [math.inf] * len(exponents)
 
 
 def inverse_frequencies(rope: RopeConfig) -> tuple[float, ...]:
     """Radians per position of the rotary_dim / 2 feature pairs, scaling applied, computed in f64."""
-    plain = [rope.theta ** (-2.0 * i / rope.rotary_dim) for i in range(rope.rotary_dim // 2)]
+    plain = _plain_frequencies(rope)
     scaling = rope.scaling
     if scaling is None:
         return tuple(plain)

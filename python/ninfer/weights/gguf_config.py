@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from ninfer.config.config_fields import ConfigFields
+from ninfer.config.config_value_error import ConfigValueError
 from ninfer.config.hf_config import layer_types_every
 from ninfer.config.model_config import MAX_LAYERS, LayerType, LlamaConfig, ModelConfig, Qwen35Config
 from ninfer.config.rope_config import LinearRopeScaling, RopeConfig, RopeFrequencyFactors, RopeScaling
 from ninfer.errors import ModelFileError
 
 ARCHITECTURES = ("llama", "qwen35")
+ROPE_FACTORS = "rope_freqs.weight"
 
 # Dataclass field → metadata key below the architecture's name.
 _KEYS = {
@@ -28,7 +31,6 @@ _KEYS = {
     "rotary_dim": "rope.dimension_count",
     "theta": "rope.freq_base",
     "factor": "rope.scaling.factor",
-    "factors": "rope_freqs.weight",
     "layer_types": "attention.recurrent_layers",
     "linear_key_heads": "ssm.group_count",
     "linear_value_heads": "ssm.time_step_rank",
@@ -72,10 +74,22 @@ def config_from_gguf(
     for key, neutral in _NEUTRAL.items():
         fields.must_be(key, *neutral)
     fields.must_be("vocab_size", vocab_rows)
-    with fields.naming(_KEYS):
+    with fields.naming(_KEYS), _naming_rope_factors(file):
         sizes = _shared_sizes(fields, architecture, rope_factors)
         sizes |= {"vocab_size": vocab_rows, "tied_embeddings": tied}
         return LlamaConfig(**sizes) if architecture == "llama" else _qwen35(fields, sizes)
+
+
+@contextmanager
+def _naming_rope_factors(file: Path) -> Iterator[None]:
+    """Errors of the one value that is a tensor and so has no metadata key."""
+    try:
+        yield
+    except ConfigValueError as error:
+        if not error.field.startswith("factors"):
+            raise
+        key = error.field.replace("factors", ROPE_FACTORS)
+        raise ModelFileError(file, key, error.expected, error.found) from error
 
 
 def _shared_sizes(fields: ConfigFields, architecture: str, rope_factors: tuple[float, ...] | None) -> dict[str, Any]:
@@ -106,13 +120,14 @@ def _kv_heads(fields: ConfigFields, heads: int) -> int:
     """One number, or one per layer; linear attention layers may say 0."""
     if not isinstance(fields.get("attention.head_count_kv"), list):
         return fields.integer("attention.head_count_kv", heads)
-    counts = set(fields.items("attention.head_count_kv") or ()) - {0}
-    if len(counts) != 1:
-        fields.fail("attention.head_count_kv", "one count for all layers", sorted(counts, key=repr))
-    count = counts.pop()
-    if not isinstance(count, int):
-        fields.fail("attention.head_count_kv", "an integer", repr(count))
-    return count
+    counts: set[int] = set()
+    for count in fields.items("attention.head_count_kv") or ():
+        if not isinstance(count, int) or isinstance(count, bool):
+            fields.fail("attention.head_count_kv", "integers", repr(count))
+        counts.add(count)
+    if len(counts - {0}) != 1:
+        fields.fail("attention.head_count_kv", "one count for all layers", sorted(counts))
+    return max(counts)
 
 
 def _scaling(fields: ConfigFields, rope_factors: tuple[float, ...] | None) -> RopeScaling | None:

@@ -15,7 +15,7 @@ from ninfer.config.model_config import ModelConfig
 from ninfer.errors import ModelFileError
 from ninfer.weights.dequantise import can_dequantise, dequantise_rows
 from ninfer.weights.expected_tensors import check_tensors, check_vocabulary, expected_tensors
-from ninfer.weights.gguf_config import config_from_gguf
+from ninfer.weights.gguf_config import ROPE_FACTORS, config_from_gguf
 from ninfer.weights.gguf_file import GgufFile, GgufTensor, read_gguf
 from ninfer.weights.gguf_layout import GgufEntry, gguf_entry
 from ninfer.weights.model_files import GenerationDefaults, ModelFiles
@@ -23,7 +23,6 @@ from ninfer.weights.tensor_source import BLOCKS, ArrayTensor, Encoding, FileTens
 
 EMBEDDING = "token_embd.weight"
 HEAD = "output.weight"
-ROPE_FACTORS = "rope_freqs.weight"
 
 _LAYER = re.compile(r"^blk\.(\d+)\.")
 
