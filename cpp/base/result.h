@@ -18,11 +18,15 @@ class [[nodiscard]] Result {
     bool has_value() const noexcept { return state_.index() == 0; }
     explicit operator bool() const noexcept { return has_value(); }
 
-    T& value() {
+    T& value() & {
         NINFER_ASSERT(has_value(), "value() of a refused Result");
         return std::get<0>(state_);
     }
-    const T& value() const {
+    T&& value() && {
+        NINFER_ASSERT(has_value(), "value() of a refused Result");
+        return std::get<0>(std::move(state_));
+    }
+    const T& value() const& {
         NINFER_ASSERT(has_value(), "value() of a refused Result");
         return std::get<0>(state_);
     }

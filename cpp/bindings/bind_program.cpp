@@ -6,6 +6,7 @@
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
+#include <cmath>
 #include <variant>
 
 #include "cpp/bindings/bindings.h"
@@ -24,24 +25,50 @@ using LogitArray = nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu
 
 // What a call of the core gives to Python: its value, or the Refusal as a value.
 template <typename Out, typename T>
-std::variant<Out, Refusal> to_python(const Result<T, Refusal>& result) {
+std::variant<Out, Refusal> to_python(Result<T, Refusal> result) {
     if (!result) return result.error();
     if constexpr (std::is_same_v<T, Nothing>)
         return Out{};
     else if constexpr (std::is_same_v<T, SequenceHandle>)
         return result.value().value;
     else
-        return result.value();
+        return std::move(result.value());
 }
 
-RowRequest row_request(std::uint64_t handle, const Sampler& sampler) { return {{handle}, sampler.view()}; }
+void require(bool holds, const char* message) {
+    if (!holds) throw nb::value_error(message);
+}
+
+// The ranges that cpp/ops/sampling.h asserts, checked where a Python caller can still be told.
+RowRequest row_request(const Program& program, std::uint64_t handle, const Sampler* sampler) {
+    require(sampler != nullptr, "a row needs a Sampler, not None");
+    const SamplerInput& input = sampler->input;
+    require(std::isfinite(input.temperature) && input.temperature >= 0.0F, "temperature must be finite and at least 0");
+    require(input.min_p <= 1.0F, "min_p must be at most 1");
+    require(std::isfinite(input.presence_penalty) && std::isfinite(input.frequency_penalty),
+            "penalties must be finite");
+    require(std::isfinite(input.repetition_penalty) && input.repetition_penalty > 0.0F,
+            "repetition_penalty must be finite and above 0");
+    require(input.logprobs >= -1 && input.logprobs <= kMaxLogprobs, "logprobs must be -1 to 20");
+    const auto mask_words = static_cast<std::size_t>((program.decoder().spec().vocab_size + 31) / 32);
+    require(sampler->mask.empty() || sampler->mask.size() == mask_words,
+            "the mask must hold one word per 32 ids of the vocabulary");
+    for (const auto& bias : sampler->bias)
+        require(bias.id >= 0 && bias.id < program.valid_tokens(), "a biased id is no token of the vocabulary");
+    const auto found = program.find({handle});
+    const bool counts = found.has_value() && !found.value()->output_counts.empty();
+    const bool penalties =
+        input.presence_penalty != 0.0F || input.frequency_penalty != 0.0F || input.repetition_penalty != 1.0F;
+    require(!found.has_value() || counts || !penalties, "penalties need a sequence opened with count_tokens=True");
+    return {{handle}, sampler->view()};
+}
 
 std::variant<PendingBatch, Refusal> decode(Program& program,
                                            const std::vector<std::pair<std::uint64_t, const Sampler*>>& rows) {
     std::array<RowRequest, Decoder::kMaxSequences> requests;
     const auto count = static_cast<std::int64_t>(rows.size());
     if (count > Decoder::kMaxSequences) return Refusal{RefusalKind::kBatchSize, count, Decoder::kMaxSequences};
-    for (std::size_t i = 0; i < rows.size(); ++i) requests[i] = row_request(rows[i].first, *rows[i].second);
+    for (std::size_t i = 0; i < rows.size(); ++i) requests[i] = row_request(program, rows[i].first, rows[i].second);
     const nb::gil_scoped_release release;
     return to_python<PendingBatch>(program.decode(std::span(requests).first(rows.size())));
 }
@@ -84,7 +111,7 @@ void bind_units(nb::class_<Program>& program) {
     program.def(
         "finish_prefill",
         [](Program& self, std::uint64_t handle, const Sampler& sampler) {
-            const RowRequest request = row_request(handle, sampler);
+            const RowRequest request = row_request(self, handle, &sampler);
             const nb::gil_scoped_release release;
             return to_python<PendingBatch>(self.finish_prefill(request));
         },
@@ -95,6 +122,8 @@ void bind_units(nb::class_<Program>& program) {
     program.def(
         "prefill_logits",
         [](Program& self, std::uint64_t handle, const LogitArray& logits) {
+            require(static_cast<std::int64_t>(logits.shape(1)) == self.decoder().spec().vocab_size,
+                    "logits must have one column per id of the vocabulary");
             const nb::gil_scoped_release release;
             return to_python<std::int64_t>(self.prefill_logits({handle}, static_cast<std::int64_t>(logits.shape(0)),
                                                                {logits.data(), logits.size()}));
@@ -104,13 +133,23 @@ void bind_units(nb::class_<Program>& program) {
     program.def(
         "commit",
         [](Program& self, const PendingBatch& batch, const std::vector<std::int32_t>& accepted) {
-            return to_python<std::monostate>(self.commit(batch.id, accepted));
+            return to_python<std::monostate>(self.commit(batch, accepted));
         },
         nb::arg("batch"), nb::arg("accepted"), "Ends the pending batch: accepted[i] in {0, 1} per row.");
     program.def(
-        "abort",
-        [](Program& self, const PendingBatch& batch) { return to_python<std::monostate>(self.abort(batch.id)); },
+        "abort", [](Program& self, const PendingBatch& batch) { return to_python<std::monostate>(self.abort(batch)); },
         nb::arg("batch"), "Ends the pending batch without its tokens.");
+    program.def(
+        "abort_pending", &Program::abort_pending,
+        "Ends whatever batch is pending, for a caller that was interrupted and has lost it; whether there was one.");
+    program.def(
+        "last_logits",
+        [](const Program& self, std::int64_t row) {
+            require(row >= 0 && row < self.statistics().lanes_total, "no such row");
+            const auto logits = self.last_logits(row);
+            return std::vector<float>(logits.begin(), logits.end());
+        },
+        nb::arg("row"), "A copy of one row of the last sampled unit's logits.");
 }
 
 }  // namespace
@@ -141,12 +180,21 @@ void bind_program(nb::module_& module) {
     program.def(
         "__init__",
         [](Program* self, const ModelSource& model, const std::string& kv_dtype, const ProgramOptions& options) {
+            require(options.threads >= 1, "threads must be at least 1");
+            require(options.max_concurrency >= 1 && options.max_concurrency <= Decoder::kMaxSequences,
+                    "max_concurrency must be 1 to 8");
+            require(options.max_unit_rows >= 1, "max_unit_rows must be at least 1");
+            require(options.max_context >= 0, "max_context must be at least 0");
+            require(options.kv_pages >= 0 && options.kv_pages <= INT32_MAX, "kv_pages must be 0 to 2^31 - 1");
+            require(options.valid_tokens >= 1 && options.valid_tokens <= model.spec.vocab_size,
+                    "valid_tokens must be 1 to the vocabulary size");
             new (self) Program(model.spec, model.store, kv_storage(kv_dtype), options);
         },
         nb::arg("model"), nb::arg("kv_dtype"), nb::arg("options"));
     program.def(
         "open_sequence",
         [](Program& self, std::int64_t tokens, bool count_tokens) {
+            require(tokens >= 0, "tokens must be at least 0");
             return to_python<std::uint64_t>(self.open_sequence(tokens, count_tokens));
         },
         nb::arg("tokens"), nb::arg("count_tokens") = false,
@@ -157,10 +205,12 @@ void bind_program(nb::module_& module) {
         nb::arg("sequence"));
     program.def(
         "append",
-        [](Program& self, std::uint64_t handle, const TokenArray& tokens) {
-            return to_python<std::monostate>(self.append({handle}, {tokens.data(), tokens.size()}));
+        [](Program& self, std::uint64_t handle, const TokenArray& tokens, bool forced_output) {
+            const auto origin = forced_output ? TokenOrigin::kOutput : TokenOrigin::kPrompt;
+            return to_python<std::monostate>(self.append({handle}, {tokens.data(), tokens.size()}, origin));
         },
-        nb::arg("sequence"), nb::arg("tokens"), "Appends prompt or forced tokens, int32 [n], to the ledger.");
+        nb::arg("sequence"), nb::arg("tokens").noconvert(), nb::arg("forced_output") = false,
+        "Appends prompt tokens, or output that is forced instead of sampled, int32 [n], to the ledger.");
     bind_units(program);
     program.def(
         "sequence",
@@ -174,6 +224,7 @@ void bind_program(nb::module_& module) {
         nb::arg("sequence"), "Token counts of a sequence.");
     program.def("statistics", &Program::statistics);
     program.def_prop_ro("vocab_size", [](const Program& self) { return self.decoder().spec().vocab_size; });
+    program.def_prop_ro("valid_tokens", &Program::valid_tokens);
     program.def_prop_ro("cpu_isa", [](const Program& self) { return std::string(to_string(self.instruction_set())); });
 }
 

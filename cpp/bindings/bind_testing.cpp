@@ -20,6 +20,9 @@ struct StateProbe {
     SequenceHandle handle;
 
     const StateImageLayout& layout() const { return program->decoder().state_layout(); }
+    void require_layer(std::int64_t layer) const {
+        if (layer < 0 || layer >= layout().recurrent_layers) throw nb::index_error("no such recurrent layer");
+    }
     FloatView floats(std::size_t offset_bytes, std::int64_t count) const {
         const auto image = program->state_image_for_test(handle);
         auto* data = reinterpret_cast<float*>(image.data() + offset_bytes);
@@ -44,6 +47,7 @@ void bind_testing(nb::module_& module) {
         .def(
             "recurrent_state",
             [](const StateProbe& probe, std::int64_t layer) {
+                probe.require_layer(layer);
                 return probe.floats(probe.layout().recurrent_offset(layer), probe.layout().layer.recurrent_floats());
             },
             nb::arg("layer"),
@@ -51,6 +55,7 @@ void bind_testing(nb::module_& module) {
         .def(
             "conv_history",
             [](const StateProbe& probe, std::int64_t layer) {
+                probe.require_layer(layer);
                 return probe.floats(probe.layout().conv_offset(layer), probe.layout().layer.conv_floats());
             },
             nb::arg("layer"), "Convolution history of the layer-th recurrent layer, f32 [(width - 1) * channels].")

@@ -67,6 +67,8 @@ void bind_loader(nb::module_& module) {
             "__init__",
             [](MatrixTarget* self, const std::string& name, std::int64_t out_features, std::int64_t in_features,
                const std::string& storage) {
+                if (out_features < 1 || in_features < 1)
+                    throw nb::value_error("a matrix has at least one row and column");
                 new (self) MatrixTarget{name, out_features, in_features, weight_storage(storage)};
             },
             nb::arg("name"), nb::arg("out_features"), nb::arg("in_features"), nb::arg("storage"));
@@ -74,7 +76,13 @@ void bind_loader(nb::module_& module) {
         .def(nb::init<std::string>(), nb::arg("path"))
         .def_prop_ro("size", &MappedFile::size);
     nb::class_<WeightLoader>(module, "WeightLoader", "Packs a model's weights with `threads` threads.")
-        .def(nb::init<int>(), nb::arg("threads"))
+        .def(
+            "__init__",
+            [](WeightLoader* self, int threads) {
+                if (threads < 1) throw nb::value_error("threads must be at least 1");
+                new (self) WeightLoader(threads);
+            },
+            nb::arg("threads"))
         .def_prop_ro("packed_bytes", [](const WeightLoader& loader) { return loader.store()->total_bytes(); })
         .def(
             "add_matrix_from_file",

@@ -36,7 +36,7 @@ std::int64_t matrix_bytes(std::int64_t rows, std::int64_t columns) {
 std::size_t largest_linear_scratch(std::int64_t rows, std::int64_t in_features) {
     std::size_t largest = 0;
     for (const auto storage : {WeightStorage::kF32, WeightStorage::kBf16, WeightStorage::kQ8, WeightStorage::kQ4})
-        largest += linear_scratch_bytes(rows, in_features, storage);
+        largest = std::max(largest, linear_scratch_bytes(rows, in_features, storage));
     return largest;
 }
 
@@ -172,15 +172,14 @@ void Decoder::run_delta_net(Workspace& work, const DeltaNetWeights& weights, std
     std::array<RecurrentSegment, kMaxSequences> state_segments;
     for (std::size_t s = 0; s < work.sequences.size(); ++s) {
         const auto& sequence = work.sequences[s];
-        const auto floats_at = [](auto* image, std::size_t offset) { return image + offset; };
-        const auto conv_offset = state_layout_.conv_offset(index);
-        const auto recurrent_offset = state_layout_.recurrent_offset(index);
-        conv_segments[s] = {work.segments[s],
-                            reinterpret_cast<const float*>(floats_at(sequence.state_read, conv_offset)),
-                            reinterpret_cast<float*>(floats_at(sequence.state_write, conv_offset))};
-        state_segments[s] = {work.segments[s],
-                             {reinterpret_cast<const float*>(floats_at(sequence.state_read, recurrent_offset)),
-                              reinterpret_cast<float*>(floats_at(sequence.state_write, recurrent_offset))}};
+        NINFER_ASSERT(sequence.state_read != nullptr && sequence.state_write != nullptr,
+                      "a hybrid needs a state image");
+        const auto* read = reinterpret_cast<const float*>(sequence.state_read);
+        auto* write = reinterpret_cast<float*>(sequence.state_write);
+        const auto conv = state_layout_.conv_offset(index) / sizeof(float);
+        const auto recurrent = state_layout_.recurrent_offset(index) / sizeof(float);
+        conv_segments[s] = {work.segments[s], read + conv, write + conv};
+        state_segments[s] = {work.segments[s], {read + recurrent, write + recurrent}};
     }
     const auto segment_count = std::ssize(work.sequences);
     work.ops.causal_conv1d(work.context,

@@ -41,7 +41,6 @@ class Decoder {
 
    private:
     struct Workspace;
-    struct Segments;
 
     void run_attention(Workspace& work, const AttentionWeights& weights, std::int64_t index) const;
     void run_delta_net(Workspace& work, const DeltaNetWeights& weights, std::int64_t index) const;

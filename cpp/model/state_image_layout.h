@@ -25,6 +25,7 @@ struct StateImageLayout {
     }
     std::size_t image_bytes() const { return static_cast<std::size_t>(recurrent_layers) * layer_bytes(); }
     std::size_t recurrent_offset(std::int64_t index) const {
+        NINFER_ASSERT_LE(0, index);
         NINFER_ASSERT_LT(index, recurrent_layers);
         return static_cast<std::size_t>(index) * layer_bytes();
     }
@@ -38,6 +39,7 @@ struct PageGroupLayout {
     std::int64_t attention_layers = 0;
 
     std::size_t layer_offset(std::int64_t index) const {
+        NINFER_ASSERT_LE(0, index);
         NINFER_ASSERT_LT(index, attention_layers);
         return static_cast<std::size_t>(index) * layer.layer_bytes();
     }

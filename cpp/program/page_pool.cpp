@@ -6,6 +6,7 @@ namespace ninfer {
 
 PagePool::PagePool(std::int64_t pages, std::size_t page_bytes)
     : pages_(pages), page_bytes_(page_bytes), buffer_(static_cast<std::size_t>(pages) * page_bytes) {
+    NINFER_ASSERT_LE(pages, std::int64_t{INT32_MAX});  // page ids are int32
     free_.reserve(static_cast<std::size_t>(pages));
     for (std::int64_t page = pages - 1; page >= 0; --page) free_.push_back(static_cast<std::int32_t>(page));
 }

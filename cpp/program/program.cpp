@@ -17,6 +17,17 @@ std::size_t needed_scratch(const Decoder& decoder, const ProgramOptions& options
                     sampling_scratch_bytes(options.max_concurrency, decoder.spec().vocab_size));
 }
 
+const ProgramOptions& checked(const ProgramOptions& options, const DecoderSpec& spec) {
+    NINFER_ASSERT_LE(1, options.threads);
+    NINFER_ASSERT_LE(1, options.max_concurrency);
+    NINFER_ASSERT_LE(options.max_concurrency, Decoder::kMaxSequences);
+    NINFER_ASSERT_LE(1, options.max_unit_rows);
+    NINFER_ASSERT_LE(1, options.valid_tokens);
+    NINFER_ASSERT_LE(options.valid_tokens, spec.vocab_size);
+    NINFER_ASSERT_LE(0, options.max_context);
+    return options;
+}
+
 MatrixView matrix(float* data, std::int64_t rows, std::int64_t columns) { return {data, rows, columns, columns}; }
 
 }  // namespace
@@ -25,16 +36,12 @@ Program::Program(DecoderSpec spec, std::shared_ptr<const WeightStore> weights, K
                  const ProgramOptions& options)
     : weights_(std::move(weights)),
       decoder_(std::move(spec), kv_storage),
-      options_(options),
+      options_(checked(options, decoder_.spec())),
       backend_(options.isa, options.threads, needed_scratch(decoder_, options)),
       pages_(options.kv_pages, decoder_.page_layout().group_bytes()),
       state_images_(static_cast<std::size_t>(options.max_concurrency) * decoder_.state_layout().image_bytes()),
       lanes_(static_cast<std::size_t>(options.max_concurrency)),
       logits_(static_cast<std::size_t>(options.max_concurrency * decoder_.spec().vocab_size) * sizeof(float)) {
-    NINFER_ASSERT_LE(1, options.max_concurrency);
-    NINFER_ASSERT_LE(options.max_concurrency, Decoder::kMaxSequences);
-    NINFER_ASSERT_LE(1, options.max_unit_rows);
-    NINFER_ASSERT_LE(options.valid_tokens, decoder_.spec().vocab_size);
     for (auto& lane : lanes_) lane.pages.reserve(static_cast<std::size_t>(pages_of(options.max_context)));
 }
 
@@ -48,6 +55,12 @@ Result<SequenceHandle, Refusal> Program::open_sequence(std::int64_t tokens, bool
     if (pages > pages_.pages_free()) return Refusal{RefusalKind::kNoPages, pages, pages_.pages_free()};
 
     const auto slot = static_cast<std::uint32_t>(lane - lanes_.begin());
+    // What can fail for want of memory comes before anything that has to be undone.
+    lane->tokens.reserve(static_cast<std::size_t>(tokens));
+    lane->origins.reserve(static_cast<std::size_t>(tokens));
+    const auto counted = count_tokens ? static_cast<std::size_t>(decoder_.spec().vocab_size) : 0;
+    lane->output_counts.assign(counted, 0);
+    lane->seen_counts.assign(counted, 0);
     lane->open = true;
     ++lane->generation;
     lane->reserved = tokens;
@@ -55,10 +68,7 @@ Result<SequenceHandle, Refusal> Program::open_sequence(std::int64_t tokens, bool
     lane->prompt_tokens_computed = 0;
     lane->output_count = 0;
     lane->tokens.clear();
-    lane->tokens.reserve(static_cast<std::size_t>(tokens));
-    const auto counted = count_tokens ? static_cast<std::size_t>(decoder_.spec().vocab_size) : 0;
-    lane->output_counts.assign(counted, 0);
-    lane->seen_counts.assign(counted, 0);
+    lane->origins.clear();
     pages_.take(pages, lane->pages);
     if (state_images_.size() > 0) std::memset(state_image(slot), 0, decoder_.state_layout().image_bytes());
     return SequenceHandle{(static_cast<std::uint64_t>(lane->generation) << 32) | slot};
@@ -67,18 +77,17 @@ Result<SequenceHandle, Refusal> Program::open_sequence(std::int64_t tokens, bool
 Result<Nothing, Refusal> Program::close_sequence(SequenceHandle handle) {
     auto found = find_mutable(handle);
     if (!found) return found.error();
-    if (pending_) {
-        const auto members = std::span(pending_->sequences).first(static_cast<std::size_t>(pending_->rows));
-        if (std::find(members.begin(), members.end(), handle) != members.end())
-            return Refusal{RefusalKind::kPendingBatch, 0, static_cast<std::int64_t>(pending_->id)};
-    }
+    const auto members = std::span(pending_.sequences).first(static_cast<std::size_t>(pending_.rows));
+    if (pending_.id != 0 && std::find(members.begin(), members.end(), handle) != members.end())
+        return Refusal{RefusalKind::kPendingBatch, 0, static_cast<std::int64_t>(pending_.id)};
     Sequence& sequence = *found.value();
     pages_.give_back(sequence.pages);
     sequence.open = false;
     return Nothing{};
 }
 
-Result<Nothing, Refusal> Program::append(SequenceHandle handle, std::span<const std::int32_t> tokens) {
+Result<Nothing, Refusal> Program::append(SequenceHandle handle, std::span<const std::int32_t> tokens,
+                                         TokenOrigin origin) {
     auto found = find_mutable(handle);
     if (!found) return found.error();
     if (const auto refusal = check_unit(handle)) return *refusal;
@@ -88,7 +97,7 @@ Result<Nothing, Refusal> Program::append(SequenceHandle handle, std::span<const 
     for (const auto token : tokens)
         if (token < 0 || token >= decoder_.spec().vocab_size)
             return Refusal{RefusalKind::kTokenId, token, decoder_.spec().vocab_size};
-    for (const auto token : tokens) append_token(sequence, token, false);
+    for (const auto token : tokens) append_token(sequence, token, origin);
     return Nothing{};
 }
 
@@ -150,34 +159,42 @@ Result<std::int64_t, Refusal> Program::prefill_logits(SequenceHandle handle, std
     return count;
 }
 
-Result<Nothing, Refusal> Program::commit(std::uint64_t batch_id, std::span<const std::int32_t> accepted) {
-    const auto pending_id = static_cast<std::int64_t>(pending_ ? pending_->id : 0);
-    if (!pending_ || pending_->id != batch_id)
-        return Refusal{RefusalKind::kNoPendingBatch, static_cast<std::int64_t>(batch_id), pending_id};
-    if (static_cast<std::int64_t>(accepted.size()) != pending_->rows)
-        return Refusal{RefusalKind::kAcceptedCount, static_cast<std::int64_t>(accepted.size()), pending_->rows};
+Result<Nothing, Refusal> Program::commit(const PendingBatch& batch, std::span<const std::int32_t> accepted) {
+    if (const auto refusal = check_pending(batch)) return *refusal;
+    if (static_cast<std::int64_t>(accepted.size()) != pending_.rows)
+        return Refusal{RefusalKind::kAcceptedCount, static_cast<std::int64_t>(accepted.size()), pending_.rows};
     for (std::size_t i = 0; i < accepted.size(); ++i) {
         // A row without any allowed token has produced nothing that could be accepted.
-        const std::int32_t produced = pending_->sampled[i].id >= 0 ? 1 : 0;
+        const std::int32_t produced = pending_.tokens[i] >= 0 ? 1 : 0;
         if (accepted[i] < 0 || accepted[i] > produced)
             return Refusal{RefusalKind::kAcceptedCount, accepted[i], produced};
-        const Sequence& sequence = *find(pending_->sequences[i]).value();
+        const Sequence& sequence = *find(pending_.sequences[i]).value();
         const auto length = static_cast<std::int64_t>(sequence.tokens.size()) + accepted[i];
         if (length > sequence.reserved) return Refusal{RefusalKind::kOverReservation, length, sequence.reserved};
     }
     for (std::size_t i = 0; i < accepted.size(); ++i)
         if (accepted[i] == 1)
-            append_token(*find_mutable(pending_->sequences[i]).value(), pending_->sampled[i].id, true);
-    pending_.reset();
+            append_token(*find_mutable(pending_.sequences[i]).value(), pending_.tokens[i], TokenOrigin::kOutput);
+    pending_ = {};
     return Nothing{};
 }
 
-Result<Nothing, Refusal> Program::abort(std::uint64_t batch_id) {
-    const auto pending_id = static_cast<std::int64_t>(pending_ ? pending_->id : 0);
-    if (!pending_ || pending_->id != batch_id)
-        return Refusal{RefusalKind::kNoPendingBatch, static_cast<std::int64_t>(batch_id), pending_id};
-    pending_.reset();
+Result<Nothing, Refusal> Program::abort(const PendingBatch& batch) {
+    if (const auto refusal = check_pending(batch)) return *refusal;
+    pending_ = {};
     return Nothing{};
+}
+
+bool Program::abort_pending() {
+    const bool pending = pending_.id != 0;
+    pending_ = {};
+    return pending;
+}
+
+std::optional<Refusal> Program::check_pending(const PendingBatch& batch) const {
+    if (pending_.id != 0 && batch.program == this && batch.id == pending_.id) return std::nullopt;
+    return Refusal{RefusalKind::kNoPendingBatch, static_cast<std::int64_t>(batch.id),
+                   static_cast<std::int64_t>(pending_.id)};
 }
 
 Result<const Sequence*, Refusal> Program::find(SequenceHandle handle) const {
@@ -200,7 +217,7 @@ Result<Sequence*, Refusal> Program::find_mutable(SequenceHandle handle) {
 std::optional<Refusal> Program::check_unit(SequenceHandle handle) const {
     const auto found = find(handle);
     if (!found) return found.error();
-    if (pending_) return Refusal{RefusalKind::kPendingBatch, 0, static_cast<std::int64_t>(pending_->id)};
+    if (pending_.id != 0) return Refusal{RefusalKind::kPendingBatch, 0, static_cast<std::int64_t>(pending_.id)};
     return std::nullopt;
 }
 
@@ -226,21 +243,21 @@ void Program::run(std::span<const SequenceRows> rows, MatrixView logits) {
 }
 
 void Program::advance(Sequence& sequence, std::int64_t count) {
-    const auto prompt_tokens = static_cast<std::int64_t>(sequence.tokens.size()) - sequence.output_count;
-    sequence.prompt_tokens_computed += std::clamp(prompt_tokens - sequence.computed, std::int64_t{0}, count);
+    NINFER_ASSERT_LE(sequence.computed + count, static_cast<std::int64_t>(sequence.tokens.size()));
+    const auto computed = sequence.origins.begin() + sequence.computed;
+    sequence.prompt_tokens_computed += std::count(computed, computed + count, TokenOrigin::kPrompt);
     sequence.computed += count;
     tokens_computed_ += count;
-    NINFER_ASSERT_LE(sequence.computed, static_cast<std::int64_t>(sequence.tokens.size()));
 }
 
 PendingBatch Program::sample(std::span<const RowRequest> rows) {
     PendingBatch batch;
+    batch.program = this;
     batch.id = ++last_batch_id_;
     batch.rows = static_cast<std::int64_t>(rows.size());
     std::array<SamplerInput, Decoder::kMaxSequences> inputs;
     for (std::size_t i = 0; i < rows.size(); ++i) {
         const Sequence& sequence = *find(rows[i].sequence).value();
-        batch.sequences[i] = rows[i].sequence;
         inputs[i] = rows[i].sampler;
         inputs[i].output_index = static_cast<std::uint64_t>(sequence.output_count);
         inputs[i].output_counts = sequence.output_counts.empty() ? nullptr : sequence.output_counts.data();
@@ -249,12 +266,19 @@ PendingBatch Program::sample(std::span<const RowRequest> rows) {
     const auto logits = matrix(reinterpret_cast<float*>(logits_.data()), batch.rows, decoder_.spec().vocab_size);
     const FlushDenormals compute_state;
     backend_.ops().sample(backend_.context(), {logits, options_.valid_tokens, inputs.data(), batch.sampled.data()});
-    pending_ = batch;
+    pending_.id = batch.id;
+    pending_.rows = batch.rows;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        pending_.sequences[i] = rows[i].sequence;
+        pending_.tokens[i] = batch.sampled[i].id;
+    }
     return batch;
 }
 
-void Program::append_token(Sequence& sequence, std::int32_t token, bool is_output) {
+void Program::append_token(Sequence& sequence, std::int32_t token, TokenOrigin origin) {
+    const bool is_output = origin == TokenOrigin::kOutput;
     sequence.tokens.push_back(token);
+    sequence.origins.push_back(origin);
     if (!sequence.seen_counts.empty()) {
         ++sequence.seen_counts[static_cast<std::size_t>(token)];
         if (is_output) ++sequence.output_counts[static_cast<std::size_t>(token)];
@@ -263,6 +287,7 @@ void Program::append_token(Sequence& sequence, std::int32_t token, bool is_outpu
 }
 
 std::span<const float> Program::last_logits(std::int64_t row) const {
+    NINFER_ASSERT_LE(0, row);
     NINFER_ASSERT_LT(row, options_.max_concurrency);
     const auto vocab_size = static_cast<std::size_t>(decoder_.spec().vocab_size);
     return {reinterpret_cast<const float*>(logits_.data()) + static_cast<std::size_t>(row) * vocab_size, vocab_size};

@@ -39,11 +39,18 @@ struct RowRequest {
 
 struct Nothing {};
 
-// A finished unit whose effect waits for the caller's word. Consumed by exactly one commit or abort.
+// The caller's hold on a finished unit whose effect waits for exactly one commit or abort. Move-only; one that is lost is
+// ended by abort_pending().
 struct PendingBatch {
+    PendingBatch() = default;
+    PendingBatch(const PendingBatch&) = delete;
+    PendingBatch& operator=(const PendingBatch&) = delete;
+    PendingBatch(PendingBatch&&) = default;
+    PendingBatch& operator=(PendingBatch&&) = default;
+
+    const void* program = nullptr;  // whose batch it is: another program refuses it
     std::uint64_t id = 0;
     std::int64_t rows = 0;
-    std::array<SequenceHandle, Decoder::kMaxSequences> sequences{};
     std::array<SampledToken, Decoder::kMaxSequences> sampled{};
 };
 
@@ -68,8 +75,8 @@ class Program {
     // Reserves a lane, a zeroed state image and pages for `tokens` tokens (prompt and all output).
     Result<SequenceHandle, Refusal> open_sequence(std::int64_t tokens, bool count_tokens);
     Result<Nothing, Refusal> close_sequence(SequenceHandle handle);
-    // Appends prompt tokens or forced output to the ledger.
-    Result<Nothing, Refusal> append(SequenceHandle handle, std::span<const std::int32_t> tokens);
+    // Appends prompt tokens, or output that is forced instead of sampled, to the ledger.
+    Result<Nothing, Refusal> append(SequenceHandle handle, std::span<const std::int32_t> tokens, TokenOrigin origin);
 
     // Computes the next `limit` uncomputed tokens, always leaving the last one; returns how many (0 when only one is
     // left). Commits directly: an intermediate unit yields nothing to decide.
@@ -83,13 +90,16 @@ class Program {
     Result<std::int64_t, Refusal> prefill_logits(SequenceHandle handle, std::int64_t limit, std::span<float> logits);
 
     // accepted[i] in {0, 1}: whether row i keeps its sampled token (0 for a cancelled row).
-    Result<Nothing, Refusal> commit(std::uint64_t batch_id, std::span<const std::int32_t> accepted);
-    Result<Nothing, Refusal> abort(std::uint64_t batch_id);
+    Result<Nothing, Refusal> commit(const PendingBatch& batch, std::span<const std::int32_t> accepted);
+    Result<Nothing, Refusal> abort(const PendingBatch& batch);
+    // Aborts whatever batch is pending, for a caller that was interrupted and has lost it; whether there was one.
+    bool abort_pending();
 
     Result<const Sequence*, Refusal> find(SequenceHandle handle) const;
-    // Row i of the last unit's logits, [vocab_size]; valid until the next unit.
+    // Row i of the last sampled unit's logits, [vocab_size]; valid until the next unit.
     std::span<const float> last_logits(std::int64_t row) const;
     ProgramStatistics statistics() const;
+    std::int64_t valid_tokens() const noexcept { return options_.valid_tokens; }
     const Decoder& decoder() const noexcept { return decoder_; }
     InstructionSet instruction_set() const noexcept { return backend_.instruction_set(); }
 
@@ -105,7 +115,8 @@ class Program {
     void run(std::span<const SequenceRows> rows, MatrixView logits);
     void advance(Sequence& sequence, std::int64_t count);
     PendingBatch sample(std::span<const RowRequest> rows);
-    void append_token(Sequence& sequence, std::int32_t token, bool is_output);
+    std::optional<Refusal> check_pending(const PendingBatch& batch) const;
+    void append_token(Sequence& sequence, std::int32_t token, TokenOrigin origin);
 
     std::shared_ptr<const WeightStore> weights_;
     Decoder decoder_;
@@ -115,7 +126,14 @@ class Program {
     HostBuffer state_images_;
     std::vector<Sequence> lanes_;
     HostBuffer logits_;
-    std::optional<PendingBatch> pending_;
+    // The members of the pending batch, frozen from its unit to its ending; id 0: none is pending.
+    struct PendingRows {
+        std::uint64_t id = 0;
+        std::int64_t rows = 0;
+        std::array<SequenceHandle, Decoder::kMaxSequences> sequences{};
+        std::array<std::int32_t, Decoder::kMaxSequences> tokens{};
+    };
+    PendingRows pending_;
     std::uint64_t last_batch_id_ = 0;
     std::int64_t tokens_computed_ = 0;
 };

@@ -21,15 +21,19 @@ struct SequenceHandle {
     bool operator==(const SequenceHandle&) const = default;
 };
 
+// Where a ledger token comes from: the request, or the answer (sampled, or forced in a sample's place).
+enum class TokenOrigin : std::uint8_t { kPrompt, kOutput };
+
 struct Sequence {
     std::uint32_t generation = 0;
     bool open = false;
     std::int64_t reserved = 0;  // tokens
     std::int64_t computed = 0;
-    std::int64_t prompt_tokens_computed = 0;  // the native counter behind timings.prompt_n
-    std::int64_t output_count = 0;
-    std::vector<std::int32_t> tokens;          // capacity: max_context, allocated once
-    std::vector<std::int32_t> pages;           // page table, capacity: pages of max_context
+    std::int64_t prompt_tokens_computed = 0;   // the native counter behind timings.prompt_n
+    std::int64_t output_count = 0;             // sampled and forced output; the next token's RNG index
+    std::vector<std::int32_t> tokens;          // room for `reserved` tokens, so that rounds do not allocate
+    std::vector<TokenOrigin> origins;          // [tokens]
+    std::vector<std::int32_t> pages;           // page table, room for the pages of max_context
     std::vector<std::uint32_t> output_counts;  // [vocab_size] once penalties are wanted, else empty
     std::vector<std::uint32_t> seen_counts;
 

@@ -339,8 +339,11 @@ class Program:
         self,
         sequence: int,
         tokens: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        forced_output: bool = False,
     ) -> None | Refusal:
-        """Appends prompt or forced tokens, int32 [n], to the ledger."""
+        """
+        Appends prompt tokens, or output that is forced instead of sampled, int32 [n], to the ledger.
+        """
 
     def prefill(self, sequence: int, limit: int) -> int | Refusal:
         """
@@ -372,12 +375,22 @@ class Program:
     def abort(self, batch: PendingBatch) -> None | Refusal:
         """Ends the pending batch without its tokens."""
 
+    def abort_pending(self) -> bool:
+        """
+        Ends whatever batch is pending, for a caller that was interrupted and has lost it; whether there was one.
+        """
+
+    def last_logits(self, row: int) -> list[float]:
+        """A copy of one row of the last sampled unit's logits."""
+
     def sequence(self, sequence: int) -> SequenceSummary | Refusal:
         """Token counts of a sequence."""
 
     def statistics(self) -> ProgramStatistics: ...
     @property
     def vocab_size(self) -> int: ...
+    @property
+    def valid_tokens(self) -> int: ...
     @property
     def cpu_isa(self) -> str: ...
 

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "cpp/base/assert.h"
+#include "cpp/model/shared_weights.h"
 
 namespace ninfer {
 
@@ -26,9 +27,7 @@ LayerWeights layer_weights(const LlamaConfig& config, const WeightStore& store, 
     layer.post_attention_norm =
         store.vector(prefix + "post_attention_layernorm.weight", static_cast<std::size_t>(hidden));
     layer.mixer = attention;
-    layer.gate = matrix("mlp.gate_proj.weight", config.intermediate_size, hidden);
-    layer.up = matrix("mlp.up_proj.weight", config.intermediate_size, hidden);
-    layer.down = matrix("mlp.down_proj.weight", hidden, config.intermediate_size);
+    set_mlp(config, store, prefix, layer);
     return layer;
 }
 
@@ -37,15 +36,8 @@ LayerWeights layer_weights(const LlamaConfig& config, const WeightStore& store, 
 DecoderSpec llama_decoder(const LlamaConfig& config, const WeightStore& store) {
     NINFER_ASSERT_EQ(std::ssize(config.inverse_frequencies) * 2, config.head_dim);
     DecoderSpec spec;
-    spec.vocab_size = config.vocab_size;
-    spec.hidden_size = config.hidden_size;
-    spec.intermediate_size = config.intermediate_size;
-    spec.rms_norm_epsilon = static_cast<float>(config.rms_norm_epsilon);
+    set_sizes_and_embeddings(config, store, spec);
     spec.attention = {config.heads, config.kv_heads, config.head_dim, config.head_dim, config.head_dim};
-    spec.rope.inverse = config.inverse_frequencies;
-    spec.embedding = store.matrix("embed_tokens.weight", config.vocab_size, config.hidden_size);
-    spec.lm_head =
-        config.tied_embeddings ? spec.embedding : store.matrix("lm_head.weight", config.vocab_size, config.hidden_size);
     spec.final_norm = store.vector("norm.weight", static_cast<std::size_t>(config.hidden_size));
     for (std::int64_t index = 0; index < config.layers; ++index)
         spec.layers.push_back(layer_weights(config, store, index));

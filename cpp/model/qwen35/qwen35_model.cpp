@@ -4,6 +4,7 @@
 #include <string>
 
 #include "cpp/base/assert.h"
+#include "cpp/model/shared_weights.h"
 
 namespace ninfer {
 
@@ -23,9 +24,7 @@ class Builder {
             layer.mixer = delta_net(prefix + "linear_attn.");
         else
             layer.mixer = attention(prefix + "self_attn.");
-        layer.gate = store_.matrix(prefix + "mlp.gate_proj.weight", config_.intermediate_size, hidden);
-        layer.up = store_.matrix(prefix + "mlp.up_proj.weight", config_.intermediate_size, hidden);
-        layer.down = store_.matrix(prefix + "mlp.down_proj.weight", hidden, config_.intermediate_size);
+        set_mlp(config_, store_, prefix, layer);
         return layer;
     }
 
@@ -98,17 +97,10 @@ DecoderSpec qwen35_decoder(const Qwen35Config& config, WeightStore& store) {
     NINFER_ASSERT_EQ(std::ssize(config.inverse_frequencies) * 2, config.rotary_dim);
     const Builder builder(config, store);
     DecoderSpec spec;
-    spec.vocab_size = config.vocab_size;
-    spec.hidden_size = config.hidden_size;
-    spec.intermediate_size = config.intermediate_size;
-    spec.rms_norm_epsilon = static_cast<float>(config.rms_norm_epsilon);
+    set_sizes_and_embeddings(config, store, spec);
     spec.attention = {config.heads, config.kv_heads, config.head_dim, config.rotary_dim, 2 * config.head_dim};
-    spec.rope.inverse = config.inverse_frequencies;
     spec.recurrent = {config.linear_value_heads, config.linear_key_heads, config.linear_key_head_dim,
                       config.linear_value_head_dim, config.conv_width};
-    spec.embedding = store.matrix("embed_tokens.weight", config.vocab_size, config.hidden_size);
-    spec.lm_head =
-        config.tied_embeddings ? spec.embedding : store.matrix("lm_head.weight", config.vocab_size, config.hidden_size);
     spec.final_norm = builder.centred_norm("norm.weight", config.hidden_size);
     for (std::int64_t index = 0; index < std::ssize(config.layer_is_recurrent); ++index)
         spec.layers.push_back(builder.layer(index));

@@ -45,12 +45,17 @@ class EngineOptions:
         _check_choice("kv_dtype", self.kv_dtype, get_args(KvDtypeOption))
         if self.device == "cuda":
             raise OptionError("device", self.device, "this build has no CUDA backend; cpu or auto works")
-        _check_count("threads", self.threads, 1, 1024)
-        _check_count("max_context", self.max_context, 1, 1 << 30)
-        _check_count("kv_capacity", self.kv_capacity, 1, 1 << 40)
-        _check_count("max_concurrency", self.max_concurrency, 1, MAX_CONCURRENCY)
-        _check_count("prefill_chunk", self.prefill_chunk, 1, 1 << 20)
-        _check_count("default_max_tokens", self.default_max_tokens, 1, 1 << 30)
+        _check_count("threads", self.threads, 1024, or_else=None)
+        _check_count("max_context", self.max_context, 1 << 30, or_else=None)
+        _check_count("kv_capacity", self.kv_capacity, 1 << 36, or_else="auto")
+        _check_count("max_concurrency", self.max_concurrency, MAX_CONCURRENCY)
+        _check_count("prefill_chunk", self.prefill_chunk, 1 << 20, or_else="auto")
+        _check_count("default_max_tokens", self.default_max_tokens, 1 << 30)
+        if self.chat_template is not None and not isinstance(self.chat_template, Path):
+            raise OptionError("chat_template", self.chat_template, "the path of a file works")
+        if isinstance(self.kv_capacity, int) and self.max_context is not None and self.max_context > self.kv_capacity:
+            works = f"a kv_capacity of {self.kv_capacity} tokens holds a max_context of at most that"
+            raise OptionError("max_context", self.max_context, works)
 
     @classmethod
     def from_mapping(cls, options: Mapping[str, Any]) -> EngineOptions:
@@ -59,6 +64,9 @@ class EngineOptions:
         for name, value in options.items():
             if name not in known:
                 raise OptionError(name, value, f"there is no such option; known are {', '.join(sorted(known))}")
+        template = options.get("chat_template")
+        if isinstance(template, str):
+            options = {**options, "chat_template": Path(template)}
         return cls(**options)
 
 
@@ -67,8 +75,13 @@ def _check_choice(option: str, value: object, choices: tuple[str, ...]) -> None:
         raise OptionError(option, value, f"one of {', '.join(choices)} works")
 
 
-def _check_count(option: str, value: object, least: int, most: int) -> None:
-    if value is None or value == "auto":
+# What a count may be instead of a number; no count is this object, so without an alternative only numbers pass.
+_NO_ALTERNATIVE = object()
+
+
+def _check_count(option: str, value: object, most: int, *, or_else: object = _NO_ALTERNATIVE) -> None:
+    if value == or_else:
         return
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        raise OptionError(option, value, f"a whole number from {least} to {most} works")
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
+        alternative = "" if or_else is _NO_ALTERNATIVE else f" or {or_else}"
+        raise OptionError(option, value, f"a whole number from 1 to {most}{alternative} works")

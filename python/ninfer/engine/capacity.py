@@ -49,10 +49,12 @@ def resolve_capacity(options: EngineOptions, config: ModelConfig) -> Capacity:
     if options.max_context is not None and options.max_context > config.max_context:
         raise OptionError("max_context", options.max_context, f"the model was made for {config.max_context} tokens")
     kv_dtype = "bf16" if options.kv_dtype == "auto" else options.kv_dtype
+    token_bytes = kv_token_bytes(config, kv_dtype)
     kv_tokens = options.kv_capacity
     if kv_tokens == "auto":
-        kv_tokens = _auto_kv_tokens(kv_token_bytes(config, kv_dtype), options.max_concurrency * wanted_context)
+        kv_tokens = _auto_kv_tokens(token_bytes, options.max_concurrency * wanted_context)
     pages = -(-kv_tokens // PAGE_TOKENS)
+    _check_kv_bytes(pages * PAGE_TOKENS * token_bytes)
     return Capacity(
         threads=options.threads or physical_cores(),
         cpu_isa=_resolve_isa(options.cpu_isa),
@@ -71,6 +73,13 @@ def _auto_kv_tokens(token_bytes: int, most: int) -> int:
         needed = PAGE_TOKENS * token_bytes
         raise CapacityError(f"one KV page needs {needed} bytes, a quarter of free memory is {affordable * token_bytes}")
     return min(affordable, most)
+
+
+def _check_kv_bytes(wanted: int) -> None:
+    """The pool is reserved without touching it, so too large a one would only be noticed when it fills up."""
+    free = free_memory_bytes()
+    if wanted > free:
+        raise CapacityError(f"kv_capacity needs {wanted} bytes, {free} are free")
 
 
 def _resolve_isa(wanted: str) -> str:

@@ -1,10 +1,11 @@
 """A loaded model that computes: the in-process engine behind `ninfer.load`.
 
-One thread at a time. Several generations may be open at once, each advanced by whoever iterates it.
+Several generations may be open at once, each advanced by whoever iterates it, from any thread; one computes at a time.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -18,12 +19,13 @@ from numpy.typing import NDArray
 from ninfer import native
 from ninfer.config.engine_options import EngineOptions
 from ninfer.engine.capacity import MAX_AUTO_CHUNK, Capacity, resolve_capacity
-from ninfer.engine.generation import Generation, GenerationPlan, GenerationResult
+from ninfer.engine.generation import Generation, GenerationPlan, GenerationResult, open_sequence
 from ninfer.engine.model_frontend import ModelFrontend, load_frontend
 from ninfer.engine.native_model import Progress, load_native_model
 from ninfer.engine.prefill_chunk import measured_chunk
-from ninfer.engine.sampling_params import SamplingParams, default_sampling
-from ninfer.errors import CapacityError, RequestError
+from ninfer.engine.program_gate import ProgramGate
+from ninfer.engine.sampling_params import SamplingParams, check_token_ids, default_sampling
+from ninfer.errors import RequestError
 from ninfer.frontend.chat_prompt import ChatPrompt
 from ninfer.weights.model_files import ModelFiles
 from ninfer.weights.open_model import open_model
@@ -46,10 +48,12 @@ class Engine:
 
     def __init__(self, model: LoadedModel) -> None:
         self._model: LoadedModel | None = model
+        self._gate = ProgramGate(model.program)
         self._defaults = default_sampling(model.files.generation)
 
     @property
     def model(self) -> LoadedModel:
+        """What was loaded; ValueError once the engine is closed."""
         if self._model is None:
             raise ValueError("the engine is closed")
         return self._model
@@ -70,60 +74,74 @@ class Engine:
         return generation.result()
 
     def start(self, prompt: Sequence[int], params: SamplingParams) -> Generation:
-        """A checked generation that computes as its `steps()` are iterated."""
-        model = self.model
-        return Generation(model.program, model.frontend.tokenizer, self._plan(list(prompt), params))
+        """A checked generation that computes as its `steps()` are iterated. Raises RequestError."""
+        return Generation(self._gate, self.model.frontend.tokenizer, self._plan(prompt, params))
 
     def chat_prompt_ids(
         self,
         messages: Sequence[Mapping[str, Any]],
         tools: Sequence[Mapping[str, Any]] | None = None,
+        *,
+        continue_final_message: bool = False,
         **template_kwargs: Any,
     ) -> tuple[str, list[int]]:
-        """The rendered conversation with generation prompt, and its token ids. Raises RequestError."""
-        prompt = ChatPrompt(messages, tools, template_kwargs=template_kwargs)
+        """The rendered conversation and its token ids, ending where the model is to go on. Raises RequestError."""
+        prompt = ChatPrompt(
+            messages,
+            tools,
+            add_generation_prompt=not continue_final_message,
+            continue_final_message=continue_final_message,
+            template_kwargs=template_kwargs,
+        )
         encoded = self.model.frontend.encode_chat(prompt)
         return encoded.text, encoded.token_ids
 
     def prompt_ids(self, prompt: str | Sequence[int]) -> list[int]:
         """Token ids of a raw prompt; an empty one becomes the BOS token if the model has one."""
         tokenizer = self.model.frontend.tokenizer
-        ids = (
-            tokenizer.encode(prompt, add_special=True, parse_special=True) if isinstance(prompt, str) else list(prompt)
-        )
+        if isinstance(prompt, str):
+            ids = tokenizer.encode(prompt, add_special=True, parse_special=True)
+        else:
+            ids = _whole_numbers(prompt)
         if not ids and tokenizer.bos_id is not None:
             ids = [tokenizer.bos_id]
         return ids
 
     def sampling_params(self, **sampling: Any) -> SamplingParams:
-        """The model's defaults with the given fields in their place. Raises RequestError for an unknown one."""
-        if isinstance(sampling.get("stop"), str):
-            sampling["stop"] = (sampling["stop"],)
-        for name in ("stop", "stop_token_ids"):
-            if name in sampling:
-                sampling[name] = tuple(sampling[name])
+        """The model's defaults with the given fields in their place; None means absent. Raises RequestError."""
         unknown = sampling.keys() - SamplingParams.__dataclass_fields__.keys()
         if unknown:
             raise RequestError(min(unknown), "there is no such sampling field")
-        return replace(self._defaults, **sampling)
+        given = {name: value for name, value in sampling.items() if value is not None}
+        if isinstance(given.get("stop"), str):
+            given["stop"] = (given["stop"],)
+        for name in ("stop", "stop_token_ids"):
+            if name in given:
+                given[name] = _tuple(name, given[name])
+        if not isinstance(given.get("logit_bias", {}), Mapping):
+            raise RequestError("logit_bias", "expected an object from token ids to numbers")
+        return replace(self._defaults, **given)
 
     def logits(self, token_ids: Sequence[int]) -> NDArray[np.float32]:
         """Logits after every token of `token_ids`, float32 [n, vocab]. Raises RequestError if they do not fit."""
         model = self.model
-        ids = self._checked_ids(token_ids)
-        logits = np.empty((len(ids), model.program.vocab_size), np.float32)
-        sequence = self._open(len(ids))
-        try:
-            native.must(model.program.append(sequence, np.asarray(ids, np.int32)))
-            done = 0
-            while done < len(ids):
-                done += native.must(model.program.prefill_logits(sequence, logits[done : done + model.prefill_chunk]))
-        finally:
-            native.must(model.program.close_sequence(sequence))
+        ids = _whole_numbers(token_ids)
+        self._check_prompt(ids, lambda token: 0 <= token < model.files.config.vocab_size)
+        logits = np.empty((len(ids), model.files.config.vocab_size), np.float32)
+        with self._gate.use() as program:
+            sequence = open_sequence(program, len(ids), count_tokens=False)
+            try:
+                native.must(program.append(sequence, np.asarray(ids, np.int32)))
+                done = 0
+                while done < len(ids):
+                    done += native.must(program.prefill_logits(sequence, logits[done : done + model.prefill_chunk]))
+            finally:
+                native.must(program.close_sequence(sequence))
         return logits
 
     def close(self) -> None:
-        """Gives all memory back; closing twice changes nothing."""
+        """Gives all memory back and ends open generations with a ValueError; closing twice changes nothing."""
+        self._gate.close()
         self._model = None
 
     def __enter__(self) -> Engine:
@@ -134,38 +152,50 @@ class Engine:
     ) -> None:
         self.close()
 
-    def _open(self, tokens: int) -> int:
-        result = self.model.program.open_sequence(tokens)
-        if isinstance(result, native.Refusal):
-            raise CapacityError(f"no room for a sequence of {tokens} tokens: {result}")
-        return result
-
-    def _checked_ids(self, token_ids: Sequence[int]) -> list[int]:
-        model = self.model
-        ids = [int(token) for token in token_ids]
+    def _check_prompt(self, ids: list[int], is_token: Callable[[int], bool]) -> None:
         if not ids:
-            raise RequestError("prompt", "an empty prompt, and the model has no BOS token to stand for it")
+            raise RequestError("prompt", "an empty prompt; give at least one token")
         for token in ids:
-            if not 0 <= token < model.program.vocab_size:
-                raise RequestError("prompt", f"token id {token} is not below {model.program.vocab_size}")
-        if len(ids) > model.capacity.max_context:
-            raise RequestError("prompt", f"{len(ids)} tokens, the context holds {model.capacity.max_context}")
-        return ids
+            if not is_token(token):
+                raise RequestError("prompt", f"{token} is no token id of this model")
+        most = self.model.capacity.max_context
+        if len(ids) > most:
+            raise RequestError("prompt", f"{len(ids)} tokens, the context holds {most}")
 
-    def _plan(self, prompt: list[int], params: SamplingParams) -> GenerationPlan:
+    def _plan(self, prompt: Sequence[int], params: SamplingParams) -> GenerationPlan:
         model = self.model
-        prompt = self._checked_ids(prompt)
-        room = model.capacity.max_context - len(prompt)
+        frontend = model.frontend
+        ids = _whole_numbers(prompt)
+        self._check_prompt(ids, frontend.is_token)
+        check_token_ids(params, model.files.config.vocab_size, frontend.is_token)
+        room = model.capacity.max_context - len(ids)
         if room < 1:
-            raise RequestError("prompt", f"{len(prompt)} tokens fill the context of {model.capacity.max_context}")
+            raise RequestError("prompt", f"{len(ids)} tokens fill the context of {model.capacity.max_context}")
         wanted = model.options.default_max_tokens if params.max_tokens is None else params.max_tokens
         if wanted < 1:
             raise RequestError("max_tokens", f"expected at least 1, found {wanted}")
-        tokenizer = model.frontend.tokenizer
-        end_ids = set(params.stop_token_ids)
+        end_ids = frozenset(params.stop_token_ids)
         if not params.ignore_eos:
-            end_ids |= tokenizer.eos_ids | set(model.files.generation.eos_ids)
-        return GenerationPlan(prompt, params.seeded(), min(wanted, room), frozenset(end_ids), model.prefill_chunk)
+            end_ids |= frontend.tokenizer.eos_ids | frozenset(model.files.generation.eos_ids)
+        return GenerationPlan(
+            ids, params.seeded(), min(wanted, room), end_ids, frontend.missing_ids, model.prefill_chunk
+        )
+
+
+def _whole_numbers(prompt: Sequence[int]) -> list[int]:
+    if isinstance(prompt, (str, bytes)):
+        raise RequestError("prompt", f"expected token ids, found {type(prompt).__name__}")
+    try:
+        return [operator.index(token) for token in prompt]
+    except TypeError as error:
+        raise RequestError("prompt", f"expected token ids: {error}") from error
+
+
+def _tuple(name: str, values: Any) -> tuple[Any, ...]:
+    try:
+        return tuple(values)
+    except TypeError as error:
+        raise RequestError(name, f"expected a list, found {values!r}") from error
 
 
 def load(path: str | Path, *, progress: Progress | None = None, **options: Any) -> Engine:

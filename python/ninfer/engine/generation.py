@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from ninfer import native
+from ninfer.engine.program_gate import ProgramGate
 from ninfer.engine.sampling_params import SamplingParams, native_sampler
-from ninfer.frontend.detokenizer import Detokenizer
-from ninfer.frontend.stop_matcher import StopMatcher
+from ninfer.engine.text_stream import TextStream
+from ninfer.errors import CapacityError, RequestError
 from ninfer.frontend.tokenizer import Tokenizer
 
 FinishReason = Literal["stop", "length"]
@@ -60,99 +61,124 @@ class GenerationResult:
 
 @dataclass(frozen=True)
 class GenerationPlan:
-    """A checked request: it fits the context, so once started it finishes."""
+    """A checked request: its tokens exist and fit the context.
+
+    end_ids end the output; never_ids are no tokens of the vocabulary and are never picked.
+    """
 
     prompt: list[int]
     params: SamplingParams
     max_tokens: int
     end_ids: frozenset[int]
+    never_ids: frozenset[int]
     chunk: int
 
 
-@dataclass
 class Generation:
-    """Life: iterate `steps()` to its end, or close it; then `result()`. The sequence is closed in every case."""
+    """Life: iterate `steps()` once, to its end or not; after its end, `result()`.
 
-    program: native.Program
-    tokenizer: Tokenizer
-    plan: GenerationPlan
-    _token_ids: list[int] = field(default_factory=list)
-    _texts: list[str] = field(default_factory=list)
-    _logprobs: list[TokenLogprob] = field(default_factory=list)
-    _finish_reason: FinishReason | None = None
-    _timings: GenerationTimings | None = None
-    _samplers: dict[tuple[int, ...], native.Sampler] = field(default_factory=dict)
+    The sequence is closed however the iteration ends. Raises CapacityError at its start if no lane or too few pages are
+    free; once started it finishes.
+    """
+
+    def __init__(self, gate: ProgramGate, tokenizer: Tokenizer, plan: GenerationPlan) -> None:
+        self._gate = gate
+        self._plan = plan
+        self._text = TextStream(tokenizer, plan.params.stop)
+        with gate.use() as program:
+            vocab_size: int = program.vocab_size
+        never = plan.never_ids
+        self._sampler = native_sampler(plan.params, vocab_size, never)
+        # Before min_tokens, an end token is as impossible as one that does not exist.
+        self._early_sampler = native_sampler(plan.params, vocab_size, never | plan.end_ids)
+        self._token_ids: list[int] = []
+        self._pieces: list[str] = []
+        self._logprobs: list[TokenLogprob] = []
+        self._started = False
+        self._finish_reason: FinishReason | None = None
+        self._timings: GenerationTimings | None = None
 
     def steps(self) -> Iterator[GenerationStep]:
         """Computes token by token; each step is final when it is yielded."""
-        plan = self.plan
-        reserved = len(plan.prompt) + plan.max_tokens
-        sequence = native.must(self.program.open_sequence(reserved, plan.params.needs_counts))
+        if self._started:
+            raise ValueError("a generation runs only once")
+        self._started = True
+        sequence: int | None = None
         try:
-            native.must(self.program.append(sequence, np.asarray(plan.prompt, np.int32)))
+            sequence = self._open()
             yield from self._run(sequence)
         finally:
-            native.must(self.program.close_sequence(sequence))
+            if sequence is not None and not self._gate.closed:
+                with self._gate.use() as program:
+                    native.must(program.close_sequence(sequence))
 
     def result(self) -> GenerationResult:
-        assert self._finish_reason is not None, "the generation has not finished"
-        assert self._timings is not None
-        logprobs = None if self.plan.params.logprobs is None else list(self._logprobs)
+        """Raises ValueError before the last step."""
+        if self._finish_reason is None or self._timings is None:
+            raise ValueError("the generation has not finished")
+        logprobs = None if self._plan.params.logprobs is None else list(self._logprobs)
         return GenerationResult(
-            list(self._token_ids), "".join(self._texts), self._finish_reason, logprobs, self._timings
+            list(self._token_ids), "".join(self._pieces), self._finish_reason, logprobs, self._timings
         )
 
+    def _open(self) -> int:
+        with self._gate.use() as program:
+            sequence = open_sequence(
+                program, len(self._plan.prompt) + self._plan.max_tokens, self._plan.params.needs_counts
+            )
+            native.must(program.append(sequence, np.asarray(self._plan.prompt, np.int32)))
+        return sequence
+
     def _run(self, sequence: int) -> Iterator[GenerationStep]:
-        text = _TextStream(self.tokenizer, self.plan)
         started = time.perf_counter()
         self._prefill(sequence)
         first_token = 0.0
         while self._finish_reason is None:
-            batch = self._compute(sequence)
-            token = batch.tokens[0]
-            assert token.id >= 0, "the token mask allows no token"
-            native.must(self.program.commit(batch, [1]))
+            token = self._next_token(sequence)
             first_token = first_token or time.perf_counter()
-            self._token_ids.append(token.id)
-            step = self._step(text, token)
+            step = self._step(token)
             if step.finish_reason is not None:
                 self._finish(sequence, started, first_token, step.finish_reason)
             yield step
 
     def _prefill(self, sequence: int) -> None:
-        left = len(self.plan.prompt)
-        while left > self.plan.chunk:
-            left -= native.must(self.program.prefill(sequence, self.plan.chunk))
+        left = len(self._plan.prompt)
+        while left > self._plan.chunk:
+            with self._gate.use() as program:
+                left -= native.must(program.prefill(sequence, self._plan.chunk))
 
-    def _compute(self, sequence: int) -> native.PendingBatch:
-        early = len(self._token_ids) < self.plan.params.min_tokens
-        sampler = self._sampler(tuple(sorted(self.plan.end_ids)) if early else ())
-        if not self._token_ids:
-            return native.must(self.program.finish_prefill(sequence, sampler))
-        return native.must(self.program.decode([(sequence, sampler)]))
+    def _next_token(self, sequence: int) -> native.SampledToken:
+        """Computes and commits one token."""
+        sampler = self._early_sampler if len(self._token_ids) < self._plan.params.min_tokens else self._sampler
+        with self._gate.use() as program:
+            if self._token_ids:
+                batch = native.must(program.decode([(sequence, sampler)]))
+            else:
+                batch = native.must(program.finish_prefill(sequence, sampler))
+            token: native.SampledToken = batch.tokens[0]
+            if token.id < 0:
+                raise RequestError("prompt", "the model gives no allowed token a finite logit")
+            native.must(program.commit(batch, [1]))
+        self._token_ids.append(token.id)
+        return token
 
-    def _sampler(self, forbidden: tuple[int, ...]) -> native.Sampler:
-        if forbidden not in self._samplers:
-            vocab_size: int = self.program.vocab_size
-            self._samplers[forbidden] = native_sampler(self.plan.params, vocab_size, forbidden)
-        return self._samplers[forbidden]
-
-    def _step(self, text: _TextStream, token: native.SampledToken) -> GenerationStep:
-        ended = token.id in self.plan.end_ids
-        piece = text.finish() if ended else text.push(token.id)
-        finish: FinishReason | None = "stop" if ended or text.stopped else None
-        if finish is None and len(self._token_ids) >= self.plan.max_tokens:
-            piece += text.finish()
+    def _step(self, token: native.SampledToken) -> GenerationStep:
+        ended = token.id in self._plan.end_ids
+        piece = self._text.finish() if ended else self._text.push(token.id)
+        finish: FinishReason | None = "stop" if ended or self._text.stopped else None
+        if finish is None and len(self._token_ids) >= self._plan.max_tokens:
+            piece += self._text.finish()
             finish = "length"
         logprob = None
-        if self.plan.params.logprobs is not None:
+        if self._plan.params.logprobs is not None:
             logprob = TokenLogprob(token.id, token.logprob, tuple(token.top_logprobs))
             self._logprobs.append(logprob)
-        self._texts.append(piece)
+        self._pieces.append(piece)
         return GenerationStep(token.id, piece, logprob, finish)
 
     def _finish(self, sequence: int, started: float, first_token: float, reason: FinishReason) -> None:
-        facts = native.must(self.program.sequence(sequence))
+        with self._gate.use() as program:
+            facts = native.must(program.sequence(sequence))
         self._finish_reason = reason
         self._timings = GenerationTimings(
             prompt_n=facts.prompt_tokens_computed,
@@ -162,21 +188,9 @@ class Generation:
         )
 
 
-class _TextStream:
-    """Tokens in, text out: whole characters only, and nothing that may turn out to begin a stop string."""
-
-    def __init__(self, tokenizer: Tokenizer, plan: GenerationPlan) -> None:
-        control = {token for token in (tokenizer.bos_id, tokenizer.pad_id) if token is not None}
-        self._detokenizer = Detokenizer(tokenizer, hidden_ids=control | tokenizer.eos_ids)
-        self._stops = StopMatcher(plan.params.stop)
-
-    @property
-    def stopped(self) -> bool:
-        return self._stops.matched is not None
-
-    def push(self, token_id: int) -> str:
-        return self._stops.push(self._detokenizer.push(token_id))
-
-    def finish(self) -> str:
-        piece = self._stops.push(self._detokenizer.flush())
-        return piece if self.stopped else piece + self._stops.flush()
+def open_sequence(program: native.Program, tokens: int, count_tokens: bool) -> int:
+    """A sequence with room for `tokens` tokens; CapacityError if every lane is taken or too few pages are free."""
+    result = program.open_sequence(tokens, count_tokens)
+    if isinstance(result, native.Refusal):
+        raise CapacityError(f"no room for a sequence of {tokens} tokens: {result}")
+    return result

@@ -84,7 +84,9 @@ class _Packer:
         rows, columns = tensor.shape
         target = native.MatrixTarget(tensor.name, rows, columns, weight_storage(tensor, self._option))
         if isinstance(tensor, FileTensor):
-            file = self._mapped.setdefault(tensor.file, native.MappedFile(str(tensor.file)))
+            if tensor.file not in self._mapped:
+                self._mapped[tensor.file] = native.MappedFile(str(tensor.file))
+            file = self._mapped[tensor.file]
             self._loader.add_matrix_from_file(target, file, tensor.offset, tensor.nbytes, tensor.encoding)
         else:
             self._loader.add_matrix_from_bytes(target, read_encoded(tensor), tensor.encoding, str(self._origin))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -57,8 +57,15 @@ class SamplingParams:
         _check_range("repetition_penalty", self.repetition_penalty, 1e-4, 1e4)
         _check_int("seed", self.seed, -(2**63), 2**64 - 1)
         _check_int("logprobs", self.logprobs, 0, MAX_LOGPROBS)
-        if any(not text for text in self.stop):
-            raise RequestError("stop", "a stop string must not be empty")
+        for text in self.stop:
+            _check_text("stop", text)
+        for token in self.stop_token_ids:
+            _check_int("stop_token_ids", token, 0, None)
+        for token, value in self.logit_bias.items():
+            _check_int("logit_bias", token, 0, None)
+            _check_range("logit_bias", value, -math.inf, math.inf)
+        if self.token_mask is not None and getattr(self.token_mask, "dtype", None) != np.bool_:
+            raise RequestError("token_mask", "expected an array of bool")
 
     @property
     def needs_counts(self) -> bool:
@@ -89,10 +96,10 @@ def _first(recommended: Number | None, ours: Number) -> Number:
     return ours if recommended is None else recommended
 
 
-def native_sampler(params: SamplingParams, vocab_size: int, forbidden: Sequence[int] = ()) -> native.Sampler:
-    """The core's form of `params`, with `forbidden` ids never picked (end tokens before min_tokens).
+def native_sampler(params: SamplingParams, vocab_size: int, forbidden: Set[int]) -> native.Sampler:
+    """The core's form of `params`, with `forbidden` ids never picked.
 
-    Raises RequestError for a bias or mask that does not fit the vocabulary.
+    Raises RequestError if nothing is left to pick. Ids were checked against the vocabulary before.
     """
     assert params.seed is not None, "a request is seeded before it samples"
     sampler = native.Sampler()
@@ -105,43 +112,53 @@ def native_sampler(params: SamplingParams, vocab_size: int, forbidden: Sequence[
     sampler.repetition_penalty = params.repetition_penalty
     sampler.seed = params.seed % 2**64
     sampler.logprobs = -1 if params.logprobs is None else params.logprobs
-    bias = [(_checked_id("logit_bias", token, vocab_size), float(value)) for token, value in params.logit_bias.items()]
-    if any(math.isnan(value) for _, value in bias):
-        raise RequestError("logit_bias", "a value is not a number")
-    sampler.set_bias(bias)
-    sampler.set_mask(_mask_words(params.token_mask, vocab_size, forbidden))
+    sampler.set_bias([(int(token), float(value)) for token, value in params.logit_bias.items()])
+    sampler.set_mask(_mask_words(params, vocab_size, forbidden))
     return sampler
 
 
-def _mask_words(mask: NDArray[np.bool_] | None, vocab_size: int, forbidden: Sequence[int]) -> NDArray[np.uint32]:
-    if mask is None and not forbidden:
+def check_token_ids(params: SamplingParams, vocab_size: int, valid: Callable[[int], bool]) -> None:
+    """Raises RequestError for a biased or stopping id that is no token, or a mask of another vocabulary.
+
+    vocab_size: rows of the embedding; `valid` knows which of them are tokens.
+    """
+    for name, tokens in (("logit_bias", params.logit_bias), ("stop_token_ids", params.stop_token_ids)):
+        for token in tokens:
+            if not valid(int(token)):
+                raise RequestError(name, f"{token} is no token id of this model")
+    if params.token_mask is not None and params.token_mask.shape != (vocab_size,):
+        raise RequestError("token_mask", f"expected {vocab_size} values, found {params.token_mask.shape}")
+
+
+def _mask_words(params: SamplingParams, vocab_size: int, forbidden: Set[int]) -> NDArray[np.uint32]:
+    impossible = [token for token, value in params.logit_bias.items() if value == -math.inf]
+    if params.token_mask is None and not forbidden and not impossible:
         return np.zeros(0, np.uint32)
     allowed = np.zeros(-(-vocab_size // 32) * 32, np.bool_)
-    if mask is None:
-        allowed[:vocab_size] = True
-    elif mask.shape == (vocab_size,):
-        allowed[:vocab_size] = mask
-    else:
-        raise RequestError("token_mask", f"expected {vocab_size} values, found {mask.shape}")
+    allowed[:vocab_size] = True if params.token_mask is None else params.token_mask
     allowed[list(forbidden)] = False
+    allowed[impossible] = False
+    if not allowed.any():
+        raise RequestError("token_mask", "mask, bias and min_tokens together allow no token")
     return np.packbits(allowed, bitorder="little").view(np.uint32)
 
 
-def _checked_id(name: str, token: int, vocab_size: int) -> int:
-    if not 0 <= token < vocab_size:
-        raise RequestError(name, f"token id {token} is not below the vocabulary size {vocab_size}")
-    return token
+def _check_text(name: str, value: object) -> None:
+    if not isinstance(value, str) or not value:
+        raise RequestError(name, f"expected strings that are not empty, found {value!r}")
 
 
 def _check_range(name: str, value: object, least: float, most: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not number or not least <= float(value) <= most:  # type: ignore[arg-type]  # a number, as just checked
         raise RequestError(name, f"expected a number from {least:g} to {most:g}, found {value!r}")
 
 
 def _check_int(name: str, value: object, least: int | None, most: int | None) -> None:
     if value is None:
         return
-    if isinstance(value, int) and not isinstance(value, bool) and _within(value, least, most):
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if whole and _within(int(value), least, most):  # type: ignore[call-overload]  # a number, as just checked
         return
     bounds = f" from {least}" if least is not None else ""
     bounds += f" to {most}" if most is not None else ""

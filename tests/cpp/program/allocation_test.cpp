@@ -40,7 +40,7 @@ std::int64_t allocations_of_rounds(Program& program, std::span<const RowRequest>
     for (std::int64_t round = 0; round < kRounds; ++round) {
         const auto batch = program.decode(rows);
         NINFER_ASSERT(batch.has_value(), "decode refused");
-        NINFER_ASSERT(program.commit(batch.value().id, accepted).has_value(), "commit refused");
+        NINFER_ASSERT(program.commit(batch.value(), accepted).has_value(), "commit refused");
     }
     return allocations.load() - before;
 }
@@ -56,7 +56,7 @@ TEST_F(ProgramTest, DecodeRoundsAllocateNothing) {
         for (std::int64_t row = 0; row < kRows; ++row) {
             const auto prompt = random_tokens(3 + row);
             const auto handle = program->open_sequence(std::ssize(prompt) + kRounds + 1, row % 2 == 0).value();
-            ASSERT_TRUE(program->append(handle, prompt).has_value());
+            ASSERT_TRUE(program->append(handle, prompt, TokenOrigin::kPrompt).has_value());
             SamplerInput sampler;
             sampler.temperature = row < 4 ? 0.0F : 0.9F;
             sampler.top_k = 20;

@@ -50,7 +50,7 @@ class ProgramTest : public testing::Test {
     }
     static SequenceHandle open(Program& program, const std::vector<std::int32_t>& prompt, std::int64_t output) {
         const auto handle = program.open_sequence(std::ssize(prompt) + output, false).value();
-        EXPECT_TRUE(program.append(handle, prompt).has_value());
+        EXPECT_TRUE(program.append(handle, prompt, TokenOrigin::kPrompt).has_value());
         return handle;
     }
     static std::vector<float> logits_of(const Program& program, std::int64_t row) {
@@ -63,7 +63,7 @@ class ProgramTest : public testing::Test {
             EXPECT_TRUE(program.prefill(handle, chunk).has_value());
         const auto batch = program.finish_prefill({handle, {}}).value();
         const std::int32_t accepted = 1;
-        EXPECT_TRUE(program.commit(batch.id, {&accepted, 1}).has_value());
+        EXPECT_TRUE(program.commit(batch, {&accepted, 1}).has_value());
         return batch.sampled[0].id;
     }
 

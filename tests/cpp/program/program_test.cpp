@@ -31,7 +31,7 @@ TEST_F(ProgramTest, BatchedDecodeGivesTheLogitsOfEachSequenceAlone) {
             const auto batch = together->decode(rows).value();
             for (std::size_t i = 0; i < rows.size(); ++i)
                 batched[i].push_back(logits_of(*together, static_cast<std::int64_t>(i)));
-            ASSERT_TRUE(together->commit(batch.id, std::span(kAccept).first(rows.size())).has_value());
+            ASSERT_TRUE(together->commit(batch, std::span(kAccept).first(rows.size())).has_value());
         }
         for (std::size_t i = 0; i < prompts.size(); ++i) {
             const RowRequest row{open(*alone, prompts[i], 20), {}};
@@ -39,7 +39,7 @@ TEST_F(ProgramTest, BatchedDecodeGivesTheLogitsOfEachSequenceAlone) {
             for (int round = 0; round < 19; ++round) {
                 const auto batch = alone->decode({&row, 1}).value();
                 ASSERT_EQ(logits_of(*alone, 0), batched[i][static_cast<std::size_t>(round)]) << i << " " << round;
-                ASSERT_TRUE(alone->commit(batch.id, std::span(kAccept).first(1)).has_value());
+                ASSERT_TRUE(alone->commit(batch, std::span(kAccept).first(1)).has_value());
             }
             ASSERT_TRUE(alone->close_sequence(row.sequence).has_value());
         }
@@ -65,10 +65,10 @@ TEST_F(ProgramTest, AbortKeepsTheLedgerAndForcedTokensContinueExactly) {
     const auto forced = random_tokens(1);
     const auto handle = open(*program, prompt, 8);
     const auto batch = program->finish_prefill({handle, {}}).value();
-    ASSERT_TRUE(program->abort(batch.id).has_value());
+    ASSERT_TRUE(program->abort(batch).has_value());
     EXPECT_EQ(program->find(handle).value()->tokens.size(), prompt.size());
     expect_refusal(program->decode(std::array{RowRequest{handle, {}}}), RefusalKind::kNotOneUncomputed, 1, 0);
-    ASSERT_TRUE(program->append(handle, forced).has_value());
+    ASSERT_TRUE(program->append(handle, forced, TokenOrigin::kPrompt).has_value());
     ASSERT_TRUE(program->decode(std::array{RowRequest{handle, {}}}).has_value());
     const auto continued = logits_of(*program, 0);
 
@@ -87,7 +87,7 @@ TEST_F(ProgramTest, CountsPromptTokensThatStepsComputed) {
     run_prompt(*program, handle, 33);
     for (int round = 0; round < 3; ++round) {
         const auto batch = program->decode(std::array{RowRequest{handle, {}}}).value();
-        ASSERT_TRUE(program->commit(batch.id, std::span(kAccept).first(1)).has_value());
+        ASSERT_TRUE(program->commit(batch, std::span(kAccept).first(1)).has_value());
     }
     EXPECT_EQ(program->find(handle).value()->prompt_tokens_computed, 100);
     EXPECT_EQ(program->find(handle).value()->computed, 103);
@@ -107,10 +107,11 @@ TEST_F(ProgramTest, RefusesHandlesAndSizesWithBothValuesAndChangesNothing) {
     expect_refusal(program->open_sequence(kMaxContext + 1, false), RefusalKind::kOverContext, kMaxContext + 1,
                    kMaxContext);
     const auto handle = open(*program, random_tokens(10), 0);
-    expect_refusal(program->append(handle, random_tokens(1)), RefusalKind::kOverReservation, 11, 10);
+    expect_refusal(program->append(handle, random_tokens(1), TokenOrigin::kPrompt), RefusalKind::kOverReservation, 11,
+                   10);
     const auto big = program->open_sequence(kMaxContext, false).value();
     expect_refusal(program->open_sequence(64 * (kPages - 8), false), RefusalKind::kNoPages, kPages - 8, kPages - 9);
-    expect_refusal(program->append(big, std::array{std::int32_t{-1}}), RefusalKind::kTokenId, -1,
+    expect_refusal(program->append(big, std::array{std::int32_t{-1}}, TokenOrigin::kPrompt), RefusalKind::kTokenId, -1,
                    testing_support::tiny_config().vocab_size);
     EXPECT_EQ(program->find(big).value()->tokens.size(), 0U);
     expect_refusal(program->prefill(big, 5), RefusalKind::kNothingToCompute, 1, 0);
@@ -118,10 +119,10 @@ TEST_F(ProgramTest, RefusesHandlesAndSizesWithBothValuesAndChangesNothing) {
     expect_refusal(program->close_sequence(big), RefusalKind::kStaleHandle, big.generation(), big.generation());
     const auto again = program->open_sequence(1, false).value();
     EXPECT_EQ(again.slot(), big.slot());
-    expect_refusal(program->append(big, std::array{std::int32_t{1}}), RefusalKind::kStaleHandle, big.generation(),
-                   again.generation());
-    expect_refusal(program->append({~std::uint64_t{0}}, std::array{std::int32_t{1}}), RefusalKind::kStaleHandle,
-                   0xFFFFFFFF, 0);
+    expect_refusal(program->append(big, std::array{std::int32_t{1}}, TokenOrigin::kPrompt), RefusalKind::kStaleHandle,
+                   big.generation(), again.generation());
+    expect_refusal(program->append({~std::uint64_t{0}}, std::array{std::int32_t{1}}, TokenOrigin::kPrompt),
+                   RefusalKind::kStaleHandle, 0xFFFFFFFF, 0);
     while (program->open_sequence(1, false).has_value()) {
     }
     expect_refusal(program->open_sequence(1, false), RefusalKind::kNoLane, kLanes + 1, kLanes);
@@ -131,19 +132,77 @@ TEST_F(ProgramTest, PendingBatchFreezesItsMembersUntilOneEnding) {
     const auto program = make_program(default_options());
     const auto handle = open(*program, random_tokens(5), 3);
     const auto other = open(*program, random_tokens(5), 3);
-    expect_refusal(program->commit(7, std::span(kAccept).first(1)), RefusalKind::kNoPendingBatch, 7, 0);
+    expect_refusal(program->commit({}, std::span(kAccept).first(1)), RefusalKind::kNoPendingBatch, 0, 0);
     const auto batch = program->finish_prefill({handle, {}}).value();
     const auto id = static_cast<std::int64_t>(batch.id);
     expect_refusal(program->prefill(other, 2), RefusalKind::kPendingBatch, 0, id);
-    expect_refusal(program->append(handle, random_tokens(1)), RefusalKind::kPendingBatch, 0, id);
+    expect_refusal(program->append(handle, random_tokens(1), TokenOrigin::kPrompt), RefusalKind::kPendingBatch, 0, id);
     expect_refusal(program->close_sequence(handle), RefusalKind::kPendingBatch, 0, id);
-    expect_refusal(program->commit(batch.id, std::span(kAccept).first(2)), RefusalKind::kAcceptedCount, 2, 1);
-    expect_refusal(program->commit(batch.id, std::array{2}), RefusalKind::kAcceptedCount, 2, 1);
+    expect_refusal(program->commit(batch, std::span(kAccept).first(2)), RefusalKind::kAcceptedCount, 2, 1);
+    expect_refusal(program->commit(batch, std::array{2}), RefusalKind::kAcceptedCount, 2, 1);
     EXPECT_EQ(program->find(handle).value()->tokens.size(), 5U);
-    ASSERT_TRUE(program->commit(batch.id, std::span(kAccept).first(1)).has_value());
-    expect_refusal(program->commit(batch.id, std::span(kAccept).first(1)), RefusalKind::kNoPendingBatch, id, 0);
-    expect_refusal(program->abort(batch.id), RefusalKind::kNoPendingBatch, id, 0);
+    ASSERT_TRUE(program->commit(batch, std::span(kAccept).first(1)).has_value());
+    expect_refusal(program->commit(batch, std::span(kAccept).first(1)), RefusalKind::kNoPendingBatch, id, 0);
+    expect_refusal(program->abort(batch), RefusalKind::kNoPendingBatch, id, 0);
     EXPECT_EQ(program->find(handle).value()->tokens.size(), 6U);
+}
+
+TEST_F(ProgramTest, BatchOfAnotherProgramIsRefused) {
+    const auto program = make_program(default_options());
+    const auto other = make_program(default_options());
+    const auto prompt = random_tokens(5);
+    const auto batch = program->finish_prefill({open(*program, prompt, 3), {}}).value();
+    const auto others = other->finish_prefill({open(*other, prompt, 3), {}}).value();
+    ASSERT_EQ(batch.id, others.id);
+    expect_refusal(program->commit(others, std::span(kAccept).first(1)), RefusalKind::kNoPendingBatch, 1, 1);
+    expect_refusal(program->abort(others), RefusalKind::kNoPendingBatch, 1, 1);
+    ASSERT_TRUE(program->commit(batch, std::span(kAccept).first(1)).has_value());
+}
+
+TEST_F(ProgramTest, LostBatchIsEndedByAbortPending) {
+    const auto program = make_program(default_options());
+    const auto handle = open(*program, random_tokens(5), 3);
+    EXPECT_FALSE(program->abort_pending());
+    ASSERT_TRUE(program->finish_prefill({handle, {}}).has_value());
+    EXPECT_TRUE(program->abort_pending());
+    EXPECT_FALSE(program->abort_pending());
+    EXPECT_EQ(program->find(handle).value()->tokens.size(), 5U);
+    ASSERT_TRUE(program->close_sequence(handle).has_value());
+}
+
+TEST_F(ProgramTest, ForcedOutputCountsAsOutput) {
+    const auto program = make_program(default_options());
+    const auto handle = program->open_sequence(16, true).value();
+    ASSERT_TRUE(program->append(handle, std::array{1, 2, 3, 4, 5}, TokenOrigin::kPrompt).has_value());
+    run_prompt(*program, handle, 64);
+    ASSERT_TRUE(program->append(handle, std::array{7, 7}, TokenOrigin::kOutput).has_value());
+    ASSERT_TRUE(program->append(handle, std::array{9}, TokenOrigin::kPrompt).has_value());
+    run_prompt(*program, handle, 64);
+    const Sequence& sequence = *program->find(handle).value();
+    EXPECT_EQ(sequence.computed, 9);
+    EXPECT_EQ(sequence.prompt_tokens_computed, 6);
+    EXPECT_EQ(sequence.output_count, 4);
+    EXPECT_GE(sequence.output_counts[7], 2U);
+    EXPECT_EQ(sequence.output_counts[9] + sequence.output_counts[7] + 0U,
+              static_cast<unsigned>(std::count(sequence.tokens.begin() + 5, sequence.tokens.end(), 7)) +
+                  static_cast<unsigned>(std::count(sequence.tokens.begin() + 5, sequence.tokens.end(), 9)) - 1U);
+}
+
+TEST_F(ProgramTest, ScratchBoundHoldsForEveryStorageAndUnitLength) {
+    for (const auto storage : {WeightStorage::kF32, WeightStorage::kBf16, WeightStorage::kQ8, WeightStorage::kQ4})
+        for (const std::int64_t rows : {1, 2, 63, 64, 200})
+            for (const int threads : {1, 3}) {
+                auto options = default_options();
+                options.max_unit_rows = rows;
+                options.threads = threads;
+                const auto program = make_program(options, storage, KvStorage::kInt8);
+                const auto handle = open(*program, random_tokens(250), 1);
+                run_prompt(*program, handle, rows);
+                const auto bound = static_cast<std::int64_t>(
+                    program->decoder().scratch_bytes(std::max(rows, options.max_concurrency), threads));
+                EXPECT_LE(program->statistics().scratch_peak_bytes,
+                          std::max(bound, static_cast<std::int64_t>(sampling_scratch_bytes(kLanes, 96))));
+            }
 }
 
 TEST_F(ProgramTest, RefusesBatchesThatAreNoRound) {
