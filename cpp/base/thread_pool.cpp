@@ -3,8 +3,11 @@
 #include <immintrin.h>
 
 #include <chrono>
+#include <exception>
+#include <string>
 
 #include "cpp/base/assert.h"
+#include "cpp/base/error.h"
 #include "cpp/base/fp_environment.h"
 
 namespace ninfer {
@@ -29,14 +32,27 @@ bool spin_until(Ready ready) {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int thread_count) : thread_count_(thread_count) {
+ThreadPool::ThreadPool(int thread_count)
+    : ThreadPool(thread_count, [](std::function<void()> body) { return std::thread(std::move(body)); }) {}
+
+ThreadPool::ThreadPool(int thread_count, ThreadStarter start) : thread_count_(thread_count) {
     NINFER_ASSERT_LE(1, thread_count);
-    workers_.reserve(static_cast<std::size_t>(thread_count - 1));
-    for (int thread = 1; thread < thread_count; ++thread)
-        workers_.emplace_back([this, thread] { worker_loop(thread); });
+    try {
+        workers_.reserve(static_cast<std::size_t>(thread_count - 1));
+        for (int thread = 1; thread < thread_count; ++thread)
+            workers_.push_back(start([this, thread] { worker_loop(thread); }));
+    } catch (const std::exception& error) {
+        const std::string running = std::to_string(workers_.size() + 1);
+        stop_workers();
+        throw OutOfMemoryError("only " + running + " of " + std::to_string(thread_count) +
+                               " compute threads could be started: " + error.what());
+    }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { stop_workers(); }
+
+void ThreadPool::stop_workers() {
+    NINFER_ASSERT(!running_.load(std::memory_order_relaxed), "a thread pool ends during its own parallel_for");
     stopping_.store(true, std::memory_order_relaxed);
     epoch_.fetch_add(1, std::memory_order_release);
     epoch_.notify_all();
@@ -45,13 +61,17 @@ ThreadPool::~ThreadPool() {
 
 void ThreadPool::parallel_for(std::int64_t block_count, Task task) {
     NINFER_ASSERT_LE(0, block_count);
-    NINFER_ASSERT(!running_, "parallel_for called from inside a task");
+    NINFER_ASSERT(!running_.exchange(true, std::memory_order_acquire),
+                  "parallel_for from a second thread or inside a task");
     const FlushDenormals compute_state;
-    if (workers_.empty() || block_count <= 1) {
+    if (workers_.empty() || block_count <= 1)
         for (std::int64_t block = 0; block < block_count; ++block) task(block, 0);
-        return;
-    }
-    running_ = true;
+    else
+        run_on_all_threads(block_count, task);
+    running_.store(false, std::memory_order_release);
+}
+
+void ThreadPool::run_on_all_threads(std::int64_t block_count, const Task& task) {
     task_ = &task;
     block_count_ = block_count;
     next_block_.store(0, std::memory_order_relaxed);
@@ -66,7 +86,6 @@ void ThreadPool::parallel_for(std::int64_t block_count, Task task) {
         if (seen != worker_count) finished_.wait(seen, std::memory_order_acquire);
     }
     task_ = nullptr;
-    running_ = false;
 }
 
 void ThreadPool::run_blocks(int thread) {

@@ -2,11 +2,12 @@
 
 // A persistent pool whose caller is compute thread 0 (decisions D-8).
 //
-// One parallel_for at a time: blocks 0..count-1 are claimed atomically by all threads, the call returns when every
-// block has run. Between calls a worker spins at most 50 µs, then sleeps on a futex. No call allocates.
+// One parallel_for at a time (asserted): blocks 0..count-1 are claimed atomically by all threads, the call returns when
+// every block has run. Between calls a worker spins at most 50 µs, then sleeps on a futex. No call allocates.
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <thread>
 #include <vector>
 
@@ -19,14 +20,21 @@ class ThreadPool {
     // A task gets the block's index and the index of the thread it runs on, 0 .. thread_count-1.
     using Task = FunctionRef<void(std::int64_t block, int thread)>;
 
+    // Starts one worker that runs `body`; throws std::system_error where the machine has no thread left.
+    using ThreadStarter = std::thread (*)(std::function<void()> body);
+
+    // Throws OutOfMemoryError when a worker cannot be started; those already started have then ended.
     explicit ThreadPool(int thread_count);
+    // The same with another starter, by which tests let a start fail.
+    ThreadPool(int thread_count, ThreadStarter start);
     ~ThreadPool();
     ThreadPool(const ThreadPool&) = delete;
     ThreadPool& operator=(const ThreadPool&) = delete;
 
     int thread_count() const noexcept { return thread_count_; }
 
-    // Runs task(block, thread) for every block. Tasks must not throw and must not call parallel_for themselves.
+    // Runs task(block, thread) for every block. Tasks must not throw and must not call parallel_for themselves; a
+    // second thread must not call it at the same time.
     void parallel_for(std::int64_t block_count, Task task);
 
    private:
@@ -37,9 +45,11 @@ class ThreadPool {
     void worker_loop(int thread);
     void run_blocks(int thread);
     std::uint32_t wait_for_epoch(std::uint32_t seen);
+    void run_on_all_threads(std::int64_t block_count, const Task& task);
+    void stop_workers();
 
     int thread_count_;
-    bool running_ = false;
+    std::atomic<bool> running_{false};
     const Task* task_ = nullptr;
     std::int64_t block_count_ = 0;
     alignas(64) std::atomic<std::int64_t> next_block_{0};
