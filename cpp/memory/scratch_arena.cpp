@@ -4,8 +4,9 @@ namespace ninfer {
 
 void* ScratchArena::take_bytes(std::size_t bytes) {
     constexpr std::size_t kAlignment = 64;
+    NINFER_ASSERT_LE(bytes, buffer_.size() - used_);
     const std::size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-    NINFER_ASSERT_LE(used_ + rounded, buffer_.size());
+    NINFER_ASSERT_LE(rounded, buffer_.size() - used_);
     std::byte* result = buffer_.data() + used_;
     used_ += rounded;
     if (used_ > peak_) peak_ = used_;

@@ -16,10 +16,12 @@ class ScratchArena {
    public:
     explicit ScratchArena(std::size_t bytes) : buffer_(bytes) {}
 
-    // `count` uninitialised elements aligned to 64 bytes, valid until the enclosing Scope ends.
+    // `count` uninitialised elements aligned to 64 bytes, valid until the enclosing Scope ends. Asserts that they fit.
     template <typename T>
     NINFER_INLINE T* take(std::int64_t count) {
         NINFER_ASSERT_LE(0, count);
+        // A byte count that wrapped around would pass for a small one.
+        NINFER_ASSERT_LE(count, INT64_MAX / static_cast<std::int64_t>(sizeof(T)));
         return static_cast<T*>(take_bytes(static_cast<std::size_t>(count) * sizeof(T)));
     }
 
