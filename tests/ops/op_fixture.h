@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <random>
 #include <string>
@@ -16,6 +15,7 @@
 #include "cpp/ops/cpu/cpu_op_table.h"
 #include "cpp/ops/op_context.h"
 #include "cpp/tensor/matrix_view.h"
+#include "tests/support/test_seed.h"
 
 namespace ninfer::testing_support {
 
@@ -24,15 +24,6 @@ inline std::vector<InstructionSet> supported_instruction_sets() {
     for (const auto isa : {InstructionSet::kScalar, InstructionSet::kAvx2, InstructionSet::kAvx512})
         if (cpu_supports(isa)) result.push_back(isa);
     return result;
-}
-
-// Fresh each run (NINFER_TEST_SEED repeats one); shown with every failure through SCOPED_TRACE.
-inline std::uint64_t test_seed() {
-    static const std::uint64_t seed = [] {
-        const char* text = std::getenv("NINFER_TEST_SEED");
-        return text != nullptr ? std::strtoull(text, nullptr, 10) : std::uint64_t{std::random_device{}()};
-    }();
-    return seed;
 }
 
 class OpEnvironment {
@@ -100,7 +91,7 @@ class NormalSource {
 class OpTest : public testing::TestWithParam<InstructionSet> {
    protected:
     const OpTable& ops() const { return cpu_op_table(GetParam()); }
-    testing::ScopedTrace seed_trace_{__FILE__, __LINE__, "NINFER_TEST_SEED=" + std::to_string(test_seed())};
+    SeedTrace seed_trace_;
 };
 
 inline std::string instruction_set_name(const testing::TestParamInfo<InstructionSet>& info) {

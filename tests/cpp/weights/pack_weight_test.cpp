@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdlib>
 #include <limits>
 
 #include "cpp/memory/host_buffer.h"
 #include "cpp/weights/float16.h"
 #include "cpp/weights/unpack_weight.h"
 #include "tests/cpp/weights/file_blocks.h"
+#include "tests/support/test_seed.h"
 
 namespace ninfer {
 namespace {
@@ -18,6 +18,7 @@ namespace {
 using testing_support::EncodedMatrix;
 using testing_support::half_value;
 using testing_support::random_matrix;
+using testing_support::test_seed;
 
 constexpr FileEncoding kEncodings[] = {FileEncoding::kF32,  FileEncoding::kF16,  FileEncoding::kBf16,
                                        FileEncoding::kQ8_0, FileEncoding::kQ4_0, FileEncoding::kQ4_1};
@@ -26,10 +27,7 @@ constexpr WeightStorage kStorages[] = {WeightStorage::kF32, WeightStorage::kBf16
 
 class PackWeightTest : public testing::Test {
    protected:
-    std::uint64_t seed_ = std::getenv("NINFER_TEST_SEED") != nullptr
-                              ? std::strtoull(std::getenv("NINFER_TEST_SEED"), nullptr, 10)
-                              : std::uint64_t{std::random_device{}()};
-    testing::ScopedTrace trace_{__FILE__, __LINE__, "NINFER_TEST_SEED=" + std::to_string(seed_)};
+    testing_support::SeedTrace seed_trace_;
 };
 
 bool is_plain(FileEncoding encoding) {
@@ -107,11 +105,11 @@ TEST_F(PackWeightTest, EveryEncodingIntoEveryStorage) {
         for (const auto storage : kStorages)
             for (const std::int64_t out : {1, 15, 16, 17, 33})
                 for (const std::int64_t in : {1, 2, 31, 32, 33, 64, 96})
-                    if (is_plain(encoding) || in % 32 == 0) expect_round_trip(encoding, storage, out, in, seed_);
+                    if (is_plain(encoding) || in % 32 == 0) expect_round_trip(encoding, storage, out, in, test_seed());
 }
 
 TEST_F(PackWeightTest, PackingIsTheSameForEveryThreadCount) {
-    const EncodedMatrix matrix = random_matrix(FileEncoding::kF32, 130, 70, seed_);
+    const EncodedMatrix matrix = random_matrix(FileEncoding::kF32, 130, 70, test_seed());
     for (const auto storage : kStorages) {
         const Packed one = pack_and_unpack(source_of(matrix, FileEncoding::kF32, 130, 70), storage, 1);
         const Packed three = pack_and_unpack(source_of(matrix, FileEncoding::kF32, 130, 70), storage, 3);
@@ -120,7 +118,7 @@ TEST_F(PackWeightTest, PackingIsTheSameForEveryThreadCount) {
 }
 
 TEST_F(PackWeightTest, PaddingIsZero) {
-    const EncodedMatrix matrix = random_matrix(FileEncoding::kF32, 3, 33, seed_);
+    const EncodedMatrix matrix = random_matrix(FileEncoding::kF32, 3, 33, test_seed());
     for (const auto storage : kStorages) {
         const Packed packed = pack_and_unpack(source_of(matrix, FileEncoding::kF32, 3, 33), storage);
         const WeightView padded{packed.memory.data(), storage, 16, 33};
@@ -148,7 +146,7 @@ TEST_F(PackWeightTest, RepresentableWeightsSurviveQuantisation) {
 TEST_F(PackWeightTest, QuantisationErrorOfNormalWeights) {
     constexpr std::int64_t kOut = 64;
     constexpr std::int64_t kIn = 512;
-    std::mt19937_64 engine(seed_);
+    std::mt19937_64 engine(test_seed());
     std::normal_distribution<float> normal;
     std::vector<float> weights(kOut * kIn);
     for (float& w : weights) w = normal(engine);
