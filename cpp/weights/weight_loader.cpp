@@ -1,6 +1,7 @@
 #include "cpp/weights/weight_loader.h"
 
 #include <string_view>
+#include <utility>
 
 #include "cpp/base/error.h"
 #include "cpp/weights/pack_weight.h"
@@ -10,6 +11,9 @@ namespace ninfer {
 namespace {
 
 void check_bytes(const MatrixTarget& target, const PackSource& source, std::size_t found, const std::string& origin) {
+    if (target.out_features < 1 || target.in_features < 1)
+        throw FileError(origin, target.name, "at least one row and one column",
+                        "[" + std::to_string(target.out_features) + ", " + std::to_string(target.in_features) + "]");
     if (is_block_encoding(source.encoding) && target.in_features % kQuantGroup != 0)
         throw FileError(origin, target.name, "a multiple of 32 columns for " + std::string(to_string(source.encoding)),
                         std::to_string(target.in_features));
@@ -31,9 +35,12 @@ void WeightLoader::add_matrix(const MatrixTarget& target, std::span<const std::b
                               const std::string& origin) {
     const PackSource source{bytes.data(), encoding, target.out_features, target.in_features};
     check_bytes(target, source, bytes.size(), origin);
-    auto& matrix = store_->add_matrix(target.name, target.out_features, target.in_features, target.storage);
-    const auto packed = pack_weight(pool_, source, target.storage, matrix.buffer.data());
-    if (packed) return;
+    HostBuffer buffer(packed_weight_bytes(target.out_features, target.in_features, target.storage));
+    const auto packed = pack_weight(pool_, source, target.storage, buffer.data());
+    if (packed) {
+        store_->add_matrix(target.name, std::move(buffer), packed.value());
+        return;
+    }
     const auto& refusal = packed.error();
     throw FileError(origin, target.name,
                     "finite weights that " + std::string(to_string(target.storage)) + " storage can hold",

@@ -31,7 +31,8 @@ class WeightLoader {
     const std::shared_ptr<WeightStore>& store() const noexcept { return store_; }
 
     // Packs bytes [offset, offset + count) of the file, then lets the kernel drop them. Throws FileError naming the
-    // tensor when the bytes are not all there or hold a weight that cannot be stored.
+    // tensor when the matrix has no row or column, or the bytes are not all there or hold a weight that cannot be
+    // stored; OutOfMemoryError when the packed form has no room. After either the store is as it was before.
     void add_matrix(const MatrixTarget& target, const MappedFile& file, std::size_t offset, std::size_t count,
                     FileEncoding encoding);
     // The same from encoded bytes in memory; `origin` names their file in errors.

@@ -1,17 +1,17 @@
 #include "cpp/weights/weight_store.h"
 
+#include <utility>
+
 #include "cpp/base/assert.h"
 
 namespace ninfer {
 
-WeightStore::PackedMatrix& WeightStore::add_matrix(const std::string& name, std::int64_t out_features,
-                                                   std::int64_t in_features, WeightStorage storage) {
+void WeightStore::add_matrix(const std::string& name, HostBuffer buffer, const WeightView& view) {
     NINFER_ASSERT(!contains(name), name.c_str());
-    WeightView view{nullptr, storage, out_features, in_features};
-    HostBuffer buffer(view.total_bytes());
-    view.data = buffer.data();
+    NINFER_ASSERT(view.data == buffer.data(), name.c_str());
+    NINFER_ASSERT_EQ(view.total_bytes(), buffer.size());
     total_bytes_ += buffer.size();
-    return matrices_.emplace(name, PackedMatrix{std::move(buffer), view}).first->second;
+    matrices_.emplace(name, PackedMatrix{std::move(buffer), view});
 }
 
 void WeightStore::add_vector(const std::string& name, std::vector<float> values) {

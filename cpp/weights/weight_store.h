@@ -3,6 +3,7 @@
 // All weights of one model, by name, in the form that ops read: matrices packed in panels, vectors in f32. Filled once
 // by the loader, read-only afterwards. Not thread-safe while being filled.
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -15,13 +16,9 @@ namespace ninfer {
 
 class WeightStore {
    public:
-    // Memory for a packed matrix of this name, zero-filled; the caller packs into mutable_data. A name is added once.
-    struct PackedMatrix {
-        HostBuffer buffer;
-        WeightView view;
-    };
-    PackedMatrix& add_matrix(const std::string& name, std::int64_t out_features, std::int64_t in_features,
-                             WeightStorage storage);
+    // Takes over a matrix that is already packed: view.data is the buffer's. A name is added once (asserted), so the
+    // loader adds only what it could pack.
+    void add_matrix(const std::string& name, HostBuffer buffer, const WeightView& view);
     void add_vector(const std::string& name, std::vector<float> values);
 
     bool contains(const std::string& name) const;
@@ -35,6 +32,11 @@ class WeightStore {
     std::size_t total_bytes() const noexcept { return total_bytes_; }
 
    private:
+    struct PackedMatrix {
+        HostBuffer buffer;
+        WeightView view;
+    };
+
     std::map<std::string, PackedMatrix> matrices_;
     std::map<std::string, std::vector<float>> vectors_;
     std::size_t total_bytes_ = 0;
