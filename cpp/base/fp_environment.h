@@ -1,7 +1,8 @@
 #pragma once
 
-// Every thread that computes runs with flush-to-zero and denormals-are-zero and round-to-nearest (numerics N-1), so
-// that results do not depend on which thread or which caller's floating-point state computed them.
+// Every thread that computes runs with flush-to-zero and denormals-are-zero and round-to-nearest (N-1 of
+// docs/design/numerics.md), so that results do not depend on which thread or which caller's floating-point state
+// computed them.
 
 #include <xmmintrin.h>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// A persistent pool whose caller is compute thread 0 (decisions D-8).
+// A persistent pool whose caller is compute thread 0: a core that only waits for the others would be a core lost.
 //
 // One parallel_for at a time (asserted): blocks 0..count-1 are claimed atomically by all threads, the call returns when
 // every block has run. Between calls a worker spins at most 50 µs, then sleeps on a futex. No call allocates.

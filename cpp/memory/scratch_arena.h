@@ -1,6 +1,6 @@
 #pragma once
 
-// A bump allocator over one block of memory, reset between ops. Scratch comes in: no op allocates (style guide).
+// A bump allocator over one block of memory, reset between ops. Scratch comes in: no op allocates.
 // Not thread-safe: carve per-thread parts before a parallel_for.
 
 #include <cstddef>

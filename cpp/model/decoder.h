@@ -5,7 +5,7 @@
 // Life of a unit: 1. embedding and rope table; 2. per layer: norm, mixer (attention over pages, or Gated DeltaNet over
 // the state image), residual add + norm, SwiGLU MLP; 3. final norm and LM head only for rows whose logits are wanted.
 // All intermediate memory is taken from the context's scratch. Logits of a row depend only on weights, storage formats
-// and the token prefix (X1).
+// and the token prefix (X1 of docs/design/numerics.md).
 
 #include <cstdint>
 #include <span>

@@ -9,12 +9,13 @@
 //
 // Shapes: qkv [rows, conv_channels] = q heads, k heads, v heads after convolution and SiLU; a, b [rows, value_heads];
 // decay_rate = exp(A_log), dt_bias [value_heads]; output [rows, value_heads · value_dim]; state per segment in
-// RecurrentStateLayout, read and write may be the same memory. Rows of a segment are consecutive tokens; a segment without
-// rows copies its state.
-// Numerics (N-7): lanes = value columns; sums over key_dim in 4 chains (index mod 4), each ascending with fma, combined as
-// (c0 + c1) + (c2 + c3); sums of squares in 64 lanes and the fixed tree, q and k times 1 / sqrt(sum + 1e-6), then q times
-// 1 / sqrt(key_dim); decayed state s·decay is rounded once before it is used; S + k·delta = fma(k, delta, s·decay).
-// Padded columns stay zero. Threads split over (sequence, head, column tile) only.
+// RecurrentStateLayout, read and write may be the same memory. Rows of a segment are consecutive tokens; a segment
+// without rows copies its state.
+// Numerics (N-7 of docs/design/numerics.md): lanes = value columns; sums over key_dim in 4 chains (index mod 4), each
+// ascending with fma, combined as (c0 + c1) + (c2 + c3); sums of squares in 64 lanes and the fixed tree, q and k times
+// 1 / sqrt(sum + 1e-6), then q times 1 / sqrt(key_dim); decayed state s·decay is rounded once before it is used;
+// S + k·delta = fma(k, delta, s·decay). Padded columns stay zero. Threads split over (sequence, head, column tile)
+// only.
 // Scratch: gated_delta_rule_scratch_bytes(rows, layout).
 
 #include <cstddef>

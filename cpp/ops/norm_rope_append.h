@@ -14,7 +14,8 @@
 // Numerics: norm as rms_norm (64 lanes, fixed tree); rope: first half = fma(x1, cos, -(x2 · sin)), second half =
 // fma(x2, cos, x1 · sin); storage f32 exact, bf16 nearest even, int8 as in paged_kv_view.h with q = round(x / scale),
 // and scale 0 with q 0 where amax / 127 is 0 (or flushed to it). All of a chunk's k and v are in their pages before any
-// query of it reads them (N-6): the op returns when everything is written. Inputs are finite.
+// query of it reads them (N-6 of docs/design/numerics.md): the op returns when everything is written. Inputs are
+// finite.
 //
 // Scratch: none.
 

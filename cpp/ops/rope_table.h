@@ -1,7 +1,7 @@
 #pragma once
 
 // Rotary position tables (Su et al., 2021): cosine and sine of position · inverse_frequency[i], computed in f64 and
-// rounded once to f32, so that a row depends on its absolute position alone (numerics N-5).
+// rounded once to f32, so that a row depends on its absolute position alone (N-5 of docs/design/numerics.md).
 //
 // cosines, sines: [rows][rotary_dim / 2] f32. Positions up to 2^22. Our own argument reduction and polynomials: the
 // results do not depend on the C library or on the CPU. Error <= 1 ulp of f32 for |angle| <= 2^22.

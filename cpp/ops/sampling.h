@@ -2,8 +2,8 @@
 
 // Picks the next token of each row from its logits.
 //
-// Order (serving-contract): token mask, logit bias, penalties, temperature, top-k, top-p, min-p. temperature 0 or top_p
-// 0 means the best token (after mask, bias and penalties); top_k <= 0, top_p >= 1, min_p <= 0 mean off.
+// Order: token mask, logit bias, penalties, temperature, top-k, top-p, min-p. temperature 0 or top_p 0 means the best
+// token (after mask, bias and penalties); top_k <= 0, top_p >= 1, min_p <= 0 mean off.
 //   mask      bit (id % 32) of word id / 32; 0 = forbidden. nullptr: all allowed. Ids >= valid_tokens are always
 //             forbidden
 //   bias      logit += bias[i].value, in list order; ids are valid tokens (asserted)
@@ -18,11 +18,11 @@
 // id ascending).
 //
 // Numerics: weight = e^((logit - best) / temperature) in f32, 1 where logit equals best (also +inf); mass = weight in
-// units of 2^-42, rounded down to an integer. Sums of masses are exact, so they have no order (N-8); a token below
-// e^-29 of the best has no mass. temperature is finite, at least 0, and 0 if below the smallest normal f32. The draw: u
-// = 64 bits of Philox 4x32-10 (cpp/ops/philox.h) at (seed, output_index); the token is the first in ascending id whose
-// cumulative mass over the kept tokens exceeds floor(u · total / 2^64). A row's token depends on its own inputs alone,
-// never on the batch, and not on filters that keep everything.
+// units of 2^-42, rounded down to an integer. Sums of masses are exact, so they have no order (N-8 of
+// docs/design/numerics.md); a token below e^-29 of the best has no mass. temperature is finite, at least 0, and 0 if
+// below the smallest normal f32. The draw: u = 64 bits of Philox 4x32-10 (cpp/ops/philox.h) at (seed, output_index);
+// the token is the first in ascending id whose cumulative mass over the kept tokens exceeds floor(u · total / 2^64). A
+// row's token depends on its own inputs alone, never on the batch, and not on filters that keep everything.
 //
 // Log-probabilities describe the model's own distribution, log_softmax(logits) over the valid tokens, before any of the
 // above: of the chosen token, and of the min(logprobs, valid_tokens) most probable tokens (logprobs <= kMaxLogprobs),

@@ -1,6 +1,6 @@
 #pragma once
 
-// The native execution interface (decisions D-2): sequences, prefill and decode units, pending batches.
+// The native execution interface: sequences, prefill and decode units, pending batches.
 //
 // Every call either succeeds or returns a Refusal and changes nothing. At most one batch is pending at a time; while it
 // is, only commit and abort are legal on the program's units. Used by one thread at a time (the engine worker).
@@ -39,8 +39,8 @@ struct RowRequest {
 
 struct Nothing {};
 
-// The caller's hold on a finished unit whose effect waits for exactly one commit or abort. Move-only; one that is lost is
-// ended by abort_pending().
+// The caller's hold on a finished unit whose effect waits for exactly one commit or abort. Move-only; one that is lost
+// is ended by abort_pending().
 struct PendingBatch {
     PendingBatch() = default;
     PendingBatch(const PendingBatch&) = delete;
@@ -103,7 +103,7 @@ class Program {
     const Decoder& decoder() const noexcept { return decoder_; }
     InstructionSet instruction_set() const noexcept { return backend_.instruction_set(); }
 
-    // For tests that damage state on purpose and must see other logits (quality.md, canaries).
+    // For tests that damage state on purpose and must see other logits.
     std::span<std::byte> state_image_for_test(SequenceHandle handle);
     std::span<std::int32_t> page_table_for_test(SequenceHandle handle);
 

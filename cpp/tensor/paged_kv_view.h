@@ -1,6 +1,6 @@
 #pragma once
 
-// Views of the paged KV of one layer (physical-core S1, numerics N-6).
+// Views of the paged KV of one layer (N-6 of docs/design/numerics.md).
 //
 // A page holds 64 consecutive tokens. One page group covers the planes of all layers; a layer's part of it is, with
 // H = kv_heads, D = head_dim, B = ceil(D / 64) scale blocks:

@@ -1,6 +1,6 @@
 #pragma once
 
-// The state of one Gated DeltaNet layer of one sequence (physical-core S4, numerics N-7), all f32:
+// The state of one Gated DeltaNet layer of one sequence (N-7 of docs/design/numerics.md), all f32:
 //   recurrent    per value head h and column tile t: [key_dim][w_t], where the value columns are padded with zeros to a
 //                multiple of 16 and cut into tiles of 32 (the last may be 16 wide); tile t of head h starts at
 //                h · head_floats() + t · 32 · key_dim

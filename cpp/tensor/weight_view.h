@@ -1,7 +1,7 @@
 #pragma once
 
 // A packed weight matrix W[out_features, in_features], the only form in which ops read weights. One layout serves every
-// instruction set, because lanes are always output features (numerics N-3).
+// instruction set, because lanes are always output features (N-3 of docs/design/numerics.md).
 //
 // Panels of 16 consecutive output features, padded with zero weights to a whole panel; every panel starts at a multiple
 // of 64 bytes and is panel_bytes long. Inputs are padded with zeros to the group size (1, 2, 32, 32). Inside a panel:

@@ -1,6 +1,6 @@
 #pragma once
 
-// Rounds 32 consecutive weights of one output feature to the quantised storages (numerics N-3).
+// Rounds 32 consecutive weights of one output feature to the quantised storages (N-3 of docs/design/numerics.md).
 
 #include <cstdint>
 #include <optional>

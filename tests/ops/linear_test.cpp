@@ -79,7 +79,7 @@ TEST_P(LinearTest, MatchesOracle) {
         for (const Shape& shape : boundary_shapes()) expect_matches_oracle(ops(), storage, shape);
 }
 
-// bf16 was checked on Zen 5: vdpbf16ps has the bits of two fma (numerics N-4).
+// bf16 was checked on Zen 5: vdpbf16ps has the bits of two fma (N-4 of docs/design/numerics.md).
 TEST_P(LinearTest, SameBitsOnEveryInstructionSetAndThreadCount) {
     for (const auto storage : oracle::kStorages)
         for (const Shape& shape : boundary_shapes()) {

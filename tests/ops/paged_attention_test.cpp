@@ -170,8 +170,8 @@ TEST_P(PagedAttentionTest, PrefillMatchesOracle) {
         expect_matches_oracle(ops(), {storage, 2, 1, 16}, {{130, 129}, {70, 133}}, 3);
 }
 
-// X1: one batch of segments, any chunking, any thread count and row by row give the same bits, on every instruction
-// set.
+// X1 of docs/design/numerics.md: one batch of segments, any chunking, any thread count and row by row give the same
+// bits, on every instruction set.
 TEST_P(PagedAttentionTest, SameBitsForAnyChunkingThreadCountAndInstructionSet) {
     for (const auto storage : kKvStorages)
         for (const Shape shape : {Shape{storage, 4, 2, 32}, Shape{storage, 7, 1, 40}, Shape{storage, 2, 2, 128}}) {

@@ -1,7 +1,7 @@
 #pragma once
 
 // The two inner products of attention over one page of 64 keys, for a block of queries at once. Lanes are independent
-// sums, so how many queries and vectors a block has does not change a bit (numerics N-2, N-6).
+// sums, so how many queries and vectors a block has does not change a bit (N-2, N-6 of docs/design/numerics.md).
 
 #include <cstdint>
 

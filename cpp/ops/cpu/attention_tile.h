@@ -1,6 +1,6 @@
 #pragma once
 
-// Online softmax of one tile of queries over the pages of one kv head (numerics N-6).
+// Online softmax of one tile of queries over the pages of one kv head (N-6 of docs/design/numerics.md).
 
 #include <cstdint>
 

@@ -1,4 +1,4 @@
-"""X1: a token's logits are the same bits whatever the chunks, the threads and the instruction set."""
+"""A token's logits are the same bits whatever chunks, threads and instruction set (X1 of docs/design/numerics.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""X2: logits of every position equal transformers in f32, over every configuration flag, prompt length and chunk."""
+"""X2 of docs/design/numerics.md: logits of every position equal transformers in f32.
+
+Over every configuration flag, prompt length and chunk.
+"""
 
 from __future__ import annotations
 

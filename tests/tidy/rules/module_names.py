@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.tidy.source_tree import Finding, SourceTree
 
 _VAGUE = frozenset({"utils", "util", "helpers", "helper", "common", "misc", "stuff", "tools", "base", "shared"})
-# The tree of the style guide has these two folders; files and other folders may not take the name.
+# The source tree has these folders; files and other folders may not take the name.
 _FOLDERS_OF_THE_TREE = frozenset({"cpp/base", "cuda/base", "tests/cpp/base", "tests/cuda/base", "bench/base"})
 _SUFFIXES = frozenset({".h", ".cpp", ".cu", ".cuh", ".py"})
 

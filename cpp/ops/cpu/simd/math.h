@@ -1,8 +1,8 @@
 #pragma once
 
-// Elementary functions on F32x16, the same bits on every instruction set: no libm in kernels (numerics N-1).
-// Polynomials are Taylor-like minimax fits on reduced ranges; named error bounds are checked against f64 in
-// tests/ops/math_test.cpp.
+// Elementary functions on F32x16, the same bits on every instruction set: no libm in kernels (N-1 of
+// docs/design/numerics.md). Polynomials are Taylor-like minimax fits on reduced ranges; named error bounds are checked
+// against f64 in tests/ops/math_test.cpp.
 
 #include "cpp/ops/cpu/simd/vec.h"
 

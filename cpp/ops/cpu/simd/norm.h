@@ -1,6 +1,7 @@
 #pragma once
 
-// The shared core of every RMS norm: one row, squares summed in 64 lanes (index mod 64) and the fixed tree (N-5).
+// The shared core of every RMS norm: one row, squares summed in 64 lanes (index mod 64) and the fixed tree (N-5 of
+// docs/design/numerics.md).
 
 #include <cstdint>
 

@@ -1,7 +1,8 @@
 #pragma once
 
 // Sixteen f32 lanes on every instruction set, so that a kernel is written once and its results are the same bits
-// everywhere (numerics N-1): the lane count is logical, every operation is correctly rounded, fma is explicit.
+// everywhere (N-1 of docs/design/numerics.md): the lane count is logical, every operation is correctly rounded, fma is
+// explicit.
 //
 // Sources under cpp/ops/cpu are compiled once per instruction set, inside namespace ninfer::NINFER_ISA_NAMESPACE. They
 // use raw pointers and NINFER_INLINE functions only: no standard-library templates that could be emitted out of line.
@@ -35,7 +36,7 @@ namespace ninfer::NINFER_ISA_NAMESPACE {
 
 inline constexpr std::int64_t kLanes = 16;
 
-// Sum of 64 lanes held in four vectors (lane = index mod 64), the fixed tree of numerics N-5.
+// Sum of 64 lanes held in four vectors (lane = index mod 64), the fixed tree of N-5 of docs/design/numerics.md.
 NINFER_INLINE float reduce_add_64(F32x16 a, F32x16 b, F32x16 c, F32x16 d) {
     return reduce_add(add(add(a, b), add(c, d)));
 }
