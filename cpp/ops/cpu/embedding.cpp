@@ -39,8 +39,10 @@ void read_q8(const PanelLane& source, std::int64_t columns, float* output) {
     for (std::int64_t begin = 0; begin < columns; begin += kQuantGroup) {
         const float scale = f16_at(source.scales, begin / kQuantGroup * kPanelOutputs + source.lane);
         const std::int64_t end = begin + kQuantGroup < columns ? begin + kQuantGroup : columns;
-        for (std::int64_t i = begin; i < end; ++i)
-            output[i] = scale * static_cast<float>(quants[(i / 4 * kPanelOutputs + source.lane) * 4 + i % 4]);
+        for (std::int64_t i = begin; i < end; ++i) {
+            const std::int64_t at = (i / 4 * kPanelOutputs + source.lane) * 4 + i % 4;
+            output[i] = scale * static_cast<float>(quants[at]);
+        }
     }
 }
 

@@ -160,7 +160,8 @@ std::uint64_t nucleus_mass(float top_p, std::uint64_t total) {
 // the nucleus may leave out together weigh less than that. A fourth, because the bound is rounded.
 float nucleus_bound(const SamplingRow& row, std::uint64_t total) {
     const std::uint64_t left_out = total - nucleus_mass(row.input->top_p, total);
-    const float mean = static_cast<float>(left_out / static_cast<std::uint64_t>(row.tokens));
+    const std::uint64_t whole_mean = left_out / static_cast<std::uint64_t>(row.tokens);
+    const auto mean = static_cast<float>(whole_mean);
     if (mean < 8.0F) return -FLT_MAX;
     return row.adjusted.best + row.input->temperature * log(mean * 0.25F / kMassUnit);
 }
