@@ -2,7 +2,8 @@
 
     python bench/peers/llama_cpp.py [--model smollm2|FILE.gguf] [--threads N] [--llama-bench PATH] [--quick]
 
-The last line is PASS or FAIL by the floors below, or INVALID where the peer itself ran too slowly to be compared with.
+The last line is PASS or FAIL by the floors below, or INVALID where the peer itself ran too slowly to be compared with;
+the exit code is 0, 1 or 75.
 llama.cpp runs with its flash attention on and off in every round, and its better median counts.
 """
 
@@ -36,6 +37,7 @@ DECODE_FLOOR = 0.5
 PEER_Q8_BANDWIDTH_SHARE_MIN = 0.65
 # The same if its median round falls so far behind its best one: something else was using the machine.
 PEER_MEDIAN_OF_BEST_MIN = 0.7
+EXIT_CODES = {"PASS": 0, "FAIL": 1, "INVALID": 75}
 INFO_TOOL = "llama-completion"
 ROUNDS, QUICK_ROUNDS = 5, 2
 FIRST_ID, PROMPT_SEED = 3, 20260
@@ -154,7 +156,7 @@ def main() -> int:
         print(f"rounds       {name}: prefill {_list(rates.prefill)}; decode {_list(rates.decode)}")
     print(f"load after   {describe_machine().split('load ')[1]}")
     print(comparison.verdict())
-    return 0 if comparison.verdict() == "PASS" else 1
+    return EXIT_CODES[comparison.verdict()]
 
 
 def _built_bench() -> Path:

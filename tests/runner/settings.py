@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+TIERS = ("ci", "long")
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -16,7 +18,7 @@ class Settings:
     jobs: int
 
     def __post_init__(self) -> None:
-        assert self.tier in ("ci", "long"), self.tier
+        assert self.tier in TIERS, self.tier
         assert self.jobs >= 1, self.jobs
 
     @property

@@ -2,7 +2,7 @@
 
 1. A stage whose needs did not pass is not started and counts as failed.
 2. Its commands run in order; the first that fails, or the time limit, ends it.
-3. The log stays in build/logs; its end is printed when the stage failed.
+3. The log stays in build/logs; its end is printed when the stage failed or could not decide.
 """
 
 from __future__ import annotations
@@ -16,28 +16,36 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from tests.runner.settings import Settings
+from tests.runner.settings import TIERS, Settings
 
 TAIL_LINES = 80
 
 
 @dataclass(frozen=True)
 class Command:
-    """A program and what it finds in its environment besides the runner's own. A value of None removes a variable."""
+    """A program and what it finds in its environment besides the runner's own. A value of None removes a variable.
+
+    undecided_code: the exit code that says the machine was unfit to decide; it is reported and does not fail the stage.
+    """
 
     arguments: Sequence[str]
     environment: Mapping[str, str | None] = field(default_factory=dict)
+    undecided_code: int | None = None
 
 
 @dataclass(frozen=True)
 class Stage:
-    """`commands` is asked when the stage starts, so it may look at what earlier stages built."""
+    """`commands` is asked when the stage starts, so it may look at what earlier stages built.
+
+    tiers: the tiers of which it is a part; named with --only it runs in any.
+    """
 
     name: str
     purpose: str
     commands: Callable[[Settings], Sequence[Command]]
     needs: tuple[str, ...] = ()
     limit_s: int = 1200
+    tiers: tuple[str, ...] = TIERS
 
 
 @dataclass(frozen=True)
@@ -62,24 +70,28 @@ def _run_commands(stage: Stage, settings: Settings) -> Outcome:
     start = time.monotonic()
     settings.logs.mkdir(parents=True, exist_ok=True)
     path = settings.logs / f"{stage.name}.log"
-    remark = ""
+    failure = ""
+    undecided = []
     with path.open("wb") as log:
         try:
             for command in stage.commands(settings):
                 left_s = stage.limit_s - (time.monotonic() - start)
-                remark = _run_command(command, settings, log, left_s)
-                if remark:
+                code = _run_command(command, settings, log, left_s)
+                if code is not None and code == command.undecided_code:
+                    undecided.append(f"UNDECIDED: {_shown(command)}")
+                elif code != 0:
+                    failure = "over its time limit" if code is None else f"exit code {code}: {_shown(command)}"
                     break
         except OSError as error:  # a program or a folder that the stage needs is not there
-            remark = str(error)
-    outcome = Outcome(not remark, time.monotonic() - start, remark)
-    if remark:
+            failure = str(error)
+    outcome = Outcome(not failure, time.monotonic() - start, failure or "; ".join(undecided))
+    if outcome.remark:
         _print_tail(path, settings)
     return outcome
 
 
-def _run_command(command: Command, settings: Settings, log: IO[bytes], left_s: float) -> str:
-    """Empty if the command passed, else what went wrong."""
+def _run_command(command: Command, settings: Settings, log: IO[bytes], left_s: float) -> int | None:
+    """The command's exit code; None if its time was up."""
     log.write(f"$ {' '.join(command.arguments)}\n".encode())
     log.flush()
     process = subprocess.Popen(
@@ -92,12 +104,15 @@ def _run_command(command: Command, settings: Settings, log: IO[bytes], left_s: f
         start_new_session=True,
     )
     try:
-        code = process.wait(timeout=max(left_s, 1.0))
+        return process.wait(timeout=max(left_s, 1.0))
     except subprocess.TimeoutExpired:
-        return "over its time limit"
+        return None
     finally:
         _end_group(process)
-    return "" if code == 0 else f"exit code {code}: {' '.join(command.arguments)[:80]}"
+
+
+def _shown(command: Command) -> str:
+    return " ".join(command.arguments)[:80]
 
 
 def _environment(command: Command, settings: Settings) -> dict[str, str]:

@@ -13,6 +13,8 @@ from tests.runner.settings import Settings
 from tests.runner.stage import Command, Stage
 from tests.tidy.source_tree import SourceTree
 
+# What bench/peers/llama_cpp.py answers where the machine was too busy to compare anything (EX_TEMPFAIL of sysexits.h).
+EXIT_INVALID = 75
 # A sanitizer that finds something ends the test, with the stack of what it found. The check for use after return is
 # off: it moves locals to a stack of its own, where GCC 12 misaligns those of 64 bytes, and AVX-512 code
 # faults on them.
@@ -38,6 +40,11 @@ def with_needs(names: Iterable[str]) -> list[Stage]:
             wanted.add(name)
             waiting.extend(by_name[name].needs)
     return [stage for stage in STAGES if stage.name in wanted]
+
+
+def of_tier(tier: str) -> list[Stage]:
+    """The stages of a tier, in the order of STAGES."""
+    return [stage for stage in STAGES if tier in stage.tiers]
 
 
 def _script(name: str) -> str:
@@ -91,6 +98,7 @@ def _cmake(settings: Settings, variant: str, sanitizer: str = "", targets: Seque
         f"-DPython_EXECUTABLE={sys.executable}",
         "-DNINFER_TESTS=ON",
         "-DNINFER_WERROR=ON",
+        f"-DNINFER_BENCHES={'OFF' if sanitizer else 'ON'}",
         f"-DNINFER_PYTHON={'OFF' if sanitizer else 'ON'}",
         f"-DNINFER_SANITIZE={sanitizer}",
         *light,
@@ -157,13 +165,18 @@ def _qemu(settings: Settings) -> Sequence[Command]:
     ]
 
 
+def _peers(settings: Settings) -> Sequence[Command]:
+    script = str(settings.root / "bench" / "peers" / "llama_cpp.py")
+    return [Command([sys.executable, script, "--quick"], undecided_code=EXIT_INVALID)]
+
+
 STAGES = (
     Stage("format", "clang-format and ruff format agree with every file", _format),
     Stage("lint", "ruff check, and Python imports point down", _lint),
     Stage("types", "mypy --strict on the package", _types),
     Stage("tidy", "the rules that read the source, and their own tests", _tidy),
     Stage("package", "the installed package is built from this tree and loads", _package),
-    Stage("build", "a release build with tests, warnings as errors", _build),
+    Stage("build", "a release build with tests and benches, warnings as errors", _build),
     Stage("ctest", "the C++ tests", _run_ctest, needs=("build",)),
     Stage("asan", "the C++ tests under the address and undefined-behaviour sanitizers", _asan),
     Stage("tsan", "the C++ tests that use threads, under the thread sanitizer", _tsan),
@@ -171,4 +184,12 @@ STAGES = (
     Stage("tidy-built", "the rules that read what was built", _tidy_built, needs=("package", "build")),
     Stage("pytest", "the Python tests on the installed package", _pytest, needs=("package",), limit_s=14400),
     Stage("qemu", "the installed package generates tokens on an old and a middle CPU", _qemu, needs=("package",)),
+    Stage(
+        "peers",
+        "the installed package beside llama.cpp on the same weights, above the bench's floors",
+        _peers,
+        needs=("package",),
+        limit_s=7200,
+        tiers=("long",),
+    ),
 )

@@ -12,7 +12,7 @@ import pytest
 from tests.runner.report import closing_lines
 from tests.runner.settings import Settings
 from tests.runner.stage import Command, Outcome, Stage, run_stage
-from tests.runner.stages import STAGES, with_needs
+from tests.runner.stages import STAGES, of_tier, with_needs
 
 
 @pytest.fixture
@@ -54,6 +54,38 @@ def test_time_limit_ends_the_command_and_what_it_started(settings: Settings, tmp
     assert outcome.seconds < 3
     time.sleep(3 - outcome.seconds + 0.5)
     assert not (tmp_path / "late").exists()
+
+
+def test_undecided_is_reported_and_does_not_fail(settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
+    undecided = Command([sys.executable, "-c", "print('too busy'); exit(75)"], undecided_code=75)
+    outcome = run_stage(stage_of(undecided, python("print('later')")), settings, {})
+    printed = capsys.readouterr().out
+    assert outcome.passed
+    assert outcome.remark.startswith("UNDECIDED: ")
+    assert "too busy" in printed and "later" in printed
+    failed = Command([sys.executable, "-c", "exit(1)"], undecided_code=75)
+    assert not run_stage(stage_of(failed), settings, {}).passed
+    assert not run_stage(stage_of(python("exit(75)")), settings, {}).passed
+
+
+def test_peers_run_in_the_long_tier_alone(settings: Settings) -> None:
+    names = {tier: [stage.name for stage in of_tier(tier)] for tier in ("ci", "long")}
+    assert [name for name in names["long"] if name not in names["ci"]] == ["peers"]
+    assert set(names["ci"]) < set(names["long"]) == {stage.name for stage in STAGES}
+    (peers,) = (stage for stage in STAGES if stage.name == "peers")
+    (command,) = peers.commands(settings)
+    assert command.arguments[1:] == [str(settings.root / "bench/peers/llama_cpp.py"), "--quick"]
+    # Read, not imported: the bench needs the installed package, this test must not.
+    bench = (Path(__file__).resolve().parents[2] / "bench/peers/llama_cpp.py").read_text(encoding="utf-8")
+    assert f'EXIT_CODES = {{"PASS": 0, "FAIL": 1, "INVALID": {command.undecided_code}}}' in bench
+
+
+def test_benches_are_compiled_by_the_build_stage(settings: Settings) -> None:
+    configured = {}
+    for stage in STAGES:
+        if stage.name in ("build", "asan", "tsan"):
+            configured[stage.name] = "-DNINFER_BENCHES=ON" in stage.commands(settings)[0].arguments
+    assert configured == {"build": True, "asan": False, "tsan": False}
 
 
 def test_missing_program_is_a_failure_not_a_crash(settings: Settings) -> None:
