@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 
-PACKAGES = ("libbenchmark-dev", "libgtest-dev", "qemu-user")
+PACKAGES = ("libgtest-dev", "qemu-user")
 COMMAND = "apt-get update && apt-get install -y --no-install-recommends"
 
 
