@@ -68,9 +68,11 @@ class ChatTemplate:
     def _compiled(self, text: str) -> jinja2.Template:
         try:
             return self._environment.from_string(text)
-        except (jinja2.TemplateError, RecursionError) as error:
+        except Exception as error:  # jinja writes Python of the text, which Python's own compiler may refuse in any way
             line = f"line {error.lineno}: " if isinstance(error, jinja2.TemplateSyntaxError) else ""
-            raise ModelFileError(self.source.origin, "chat_template", "a Jinja template", f"{line}{error}") from error
+            raise ModelFileError(
+                self.source.origin, "chat_template", "a Jinja template", f"{line}{str(error) or type(error).__name__}"
+            ) from error
 
     def _rendered(self, moment: datetime, prompt: ChatPrompt, messages: Sequence[Mapping[str, Any]]) -> str:
         template = self._default if prompt.tools is None else self._tool_use

@@ -12,11 +12,11 @@ from tokenizers import AddedToken, decoders, models, processors
 from ninfer.errors import ModelFileError
 from ninfer.frontend.gguf_pre_tokenizers import PRE_TOKENIZERS, GgufPreTokenizer
 from ninfer.frontend.tokenizer_parts import TokenizerParts
+from ninfer.weights.end_tokens import gguf_end_tokens
 
 _PREFIX = "tokenizer.ggml."
 _UNKNOWN, _CONTROL, _USER_DEFINED = 2, 3, 4
 _NAMES = {"bos_token": "bos", "eos_token": "eos", "unk_token": "unknown", "pad_token": "padding"}
-_END_KEYS = ("eos_token_id", "eot_token_id", "eom_token_id")
 # Converters often store only one end token although a chat ends its turns with another.
 _END_TEXTS = ("<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|endoftext|>")
 
@@ -35,7 +35,7 @@ def gguf_tokenizer_parts(metadata: Mapping[str, Any], file: str | Path) -> Token
         if token_id is not None:
             named_tokens[name] = tokens[token_id]
     _set_post_processor(reader, backend, named_tokens, pre_tokenizer)
-    return TokenizerParts(backend, named_tokens, _eos_ids(reader, backend, len(tokens)))
+    return TokenizerParts(backend, named_tokens, _eos_ids(gguf_end_tokens(metadata, Path(file), len(tokens)), backend))
 
 
 class _Metadata:
@@ -130,8 +130,7 @@ def _set_post_processor(
     backend.post_processor = processors.TemplateProcessing(single=pieces, pair=None, special_tokens=named)
 
 
-def _eos_ids(reader: _Metadata, backend: tokenizers.Tokenizer, count: int) -> frozenset[int]:
+def _eos_ids(stated: tuple[int, ...], backend: tokenizers.Tokenizer) -> frozenset[int]:
     special = {token.content for token in backend.get_added_tokens_decoder().values() if token.special}
-    stated = [reader.token_id(key, count) for key in _END_KEYS]
     implied = [backend.token_to_id(text) for text in _END_TEXTS if text in special]
     return frozenset(token_id for token_id in (*stated, *implied) if token_id is not None)

@@ -6,7 +6,6 @@ belongs to tokenizers without that file and is ignored, as `transformers` 5 does
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,10 @@ from typing import Any
 import tokenizers
 from tokenizers import AddedToken, decoders
 
+from ninfer.config.json_file import read_optional_json_object
 from ninfer.errors import ModelFileError
 from ninfer.frontend.tokenizer_parts import TokenizerParts
+from ninfer.weights.end_tokens import directory_end_tokens
 
 _NAMED_TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 _TOKEN_FLAGS = ("single_word", "lstrip", "rstrip", "normalized")
@@ -24,26 +25,14 @@ _TOKEN_FLAGS = ("single_word", "lstrip", "rstrip", "normalized")
 def hf_tokenizer_parts(directory: Path) -> TokenizerParts:
     """The parts of the tokenizer in `directory`; ModelFileError names the file and key that do not fit."""
     config_file = directory / "tokenizer_config.json"
-    config = {**_json_object(directory / "special_tokens_map.json"), **_json_object(config_file)}
+    config = read_optional_json_object(directory / "special_tokens_map.json")
+    config |= read_optional_json_object(config_file)
     backend = _backend(directory / "tokenizer.json")
     tokens = {name: _token(config.get(name), name, config_file) for name in _NAMED_TOKENS}
     named = {name: token for name, token in tokens.items() if token is not None}
     _add_missing_tokens(backend, config, named, config_file)
     named_tokens = {name: token.content for name, token in named.items()}
     return TokenizerParts(backend, named_tokens, _eos_ids(directory, backend, named_tokens))
-
-
-def _json_object(file: Path) -> dict[str, Any]:
-    """The object in an optional JSON file; a file that is not there says nothing."""
-    try:
-        value = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, RecursionError) as error:
-        raise ModelFileError(file, "(whole file)", "a JSON object", error) from error
-    if not isinstance(value, dict):
-        raise ModelFileError(file, "(whole file)", "a JSON object", type(value).__name__)
-    return value
 
 
 def _backend(file: Path) -> tokenizers.Tokenizer:
@@ -69,18 +58,26 @@ def _token(value: object, key: str, file: Path) -> AddedToken | None:
     """A token as the configuration writes it: its text, or an object with its text and flags."""
     if value is None:
         return None
-    if isinstance(value, str):
-        return AddedToken(value, special=True, normalized=False)
-    if isinstance(value, dict) and isinstance(value.get("content"), str):
-        flags = {flag: bool(value.get(flag, False)) for flag in _TOKEN_FLAGS}
-        return AddedToken(value["content"], special=bool(value.get("special", True)), **flags)
-    raise ModelFileError(file, key, "a string or an object with 'content'", value)
+    content = value.get("content") if isinstance(value, dict) else value
+    if not isinstance(content, str) or not _is_unicode(content):
+        raise ModelFileError(file, key, "a string or an object with 'content'", repr(value)[:100])
+    if not isinstance(value, dict):
+        return AddedToken(content, special=True, normalized=False)
+    flags = {flag: bool(value.get(flag, False)) for flag in _TOKEN_FLAGS}
+    return AddedToken(content, special=bool(value.get("special", True)), **flags)
+
+
+def _is_unicode(text: str) -> bool:
+    """JSON can spell half of a surrogate pair, which no tokenizer takes."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _configured_tokens(config: Mapping[str, Any], file: Path) -> Iterator[AddedToken]:
     for key in ("additional_special_tokens", "extra_special_tokens"):
-        extra = config.get(key) or []
-        for value in extra.values() if isinstance(extra, dict) else extra:
+        extra = config.get(key)
+        if not isinstance(extra, list | dict | None):
+            raise ModelFileError(file, key, "a list of tokens, or tokens by name", repr(extra)[:100])
+        for value in extra.values() if isinstance(extra, dict) else extra or ():
             token = _token(value, key, file)
             if token is not None:
                 yield token
@@ -111,13 +108,6 @@ def _add_missing_tokens(
 
 
 def _eos_ids(directory: Path, backend: tokenizers.Tokenizer, named_tokens: Mapping[str, str]) -> frozenset[int]:
-    """The tokenizer's own end token and those of the generation configuration, which often lists more."""
+    """The tokenizer's own end token and those that the files beside it state, which are often more."""
     own = backend.token_to_id(named_tokens["eos_token"]) if "eos_token" in named_tokens else None
-    ids = set() if own is None else {own}
-    for name in ("config.json", "generation_config.json"):
-        value = _json_object(directory / name).get("eos_token_id")
-        listed = value if isinstance(value, list) else [] if value is None else [value]
-        if not all(type(token_id) is int and token_id >= 0 for token_id in listed):
-            raise ModelFileError(directory / name, "eos_token_id", "a token id or a list of them", value)
-        ids.update(listed)
-    return frozenset(ids)
+    return frozenset((*([] if own is None else [own]), *directory_end_tokens(directory, None)))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ninfer.config.json_file import read_optional_json_object
 from ninfer.errors import ModelFileError
 
 _GGUF_KEY = "tokenizer.chat_template"
@@ -55,12 +55,7 @@ def template_of_gguf(metadata: Mapping[str, Any], file: str | Path) -> TemplateS
 
 
 def _template_of_config(file: Path) -> TemplateSource | None:
-    try:
-        value = json.loads(file.read_text(encoding="utf-8")).get("chat_template")
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, RecursionError, AttributeError) as error:
-        raise ModelFileError(file, "(whole file)", "a JSON object", error) from error
+    value = read_optional_json_object(file).get("chat_template")
     if isinstance(value, str | None):
         return None if value is None else TemplateSource(str(file), value)
     named = _named_templates(value, file)

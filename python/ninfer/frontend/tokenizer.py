@@ -20,7 +20,8 @@ class Tokenizer:
     """An immutable tokenizer; every method may be called from several threads at once.
 
     A *special* token is a control token of the vocabulary (`<|im_start|>`). Other added tokens are ordinary text that
-    happens to have an id of its own, and are recognised everywhere.
+    happens to have an id of its own, and are recognised everywhere. `vocab_size` is the highest id plus one, and
+    `missing_ids` are those below it that stand for nothing, so that a model must not pick them.
     """
 
     def __init__(self, parts: TokenizerParts) -> None:
@@ -31,7 +32,11 @@ class Tokenizer:
         self._added_text = {token_id: token.content for token_id, token in added.items()}
         self.special_ids = frozenset(token_id for token_id, token in added.items() if token.special)
         self.special_texts = tuple(sorted(self._added_text[token_id] for token_id in self.special_ids))
-        self.vocab_size = 1 + max(parts.backend.get_vocab(with_added_tokens=True).values(), default=-1)
+        known_ids = set(parts.backend.get_vocab(with_added_tokens=True).values())
+        self.vocab_size = 1 + max(known_ids, default=-1)
+        # Two ids may share one spelling, of which the vocabulary then lists one: hence the second look.
+        unlisted = (token_id for token_id in range(self.vocab_size) if token_id not in known_ids)
+        self.missing_ids = frozenset(token_id for token_id in unlisted if not self.has_token(token_id))
         self._text_backend = _without_special_parsing(parts.backend)
 
     @classmethod

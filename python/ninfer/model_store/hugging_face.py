@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ninfer.config.json_file import read_json_object
 from ninfer.errors import FetchError, ModelFileError, ModelNotFoundError
 from ninfer.weights.hf_directory import INDEX_FILE, SINGLE_FILE
-from ninfer.weights.json_file import read_json_object
 
 # Everything that loading reads and nothing else: no pickles, no code, no second copy in another format.
 WANTED = (

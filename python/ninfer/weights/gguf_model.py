@@ -10,15 +10,15 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ninfer.config.config_fields import ConfigFields
 from ninfer.config.model_config import ModelConfig
 from ninfer.errors import ModelFileError
 from ninfer.weights.dequantise import can_dequantise, dequantise_rows
-from ninfer.weights.expected_tensors import check_tensors, check_vocabulary, expected_tensors
+from ninfer.weights.expected_tensors import check_tensors, expected_tensors
+from ninfer.weights.generation_defaults import gguf_generation_defaults
 from ninfer.weights.gguf_config import ROPE_FACTORS, config_from_gguf
 from ninfer.weights.gguf_file import GgufFile, GgufTensor, read_gguf
 from ninfer.weights.gguf_layout import GgufEntry, gguf_entry
-from ninfer.weights.model_files import GenerationDefaults, ModelFiles
+from ninfer.weights.model_files import ModelFiles
 from ninfer.weights.tensor_source import BLOCKS, ArrayTensor, Encoding, FileTensor, TensorSource
 
 EMBEDDING = "token_embd.weight"
@@ -33,11 +33,9 @@ def open_gguf(path: Path) -> ModelFiles:
     config = _config(file)
     entries = {name: gguf_entry(config, name) for name in expected_tensors(config)}
     _check_shapes(file, config, entries)
-    tokens = file.metadata.get("tokenizer.ggml.tokens")
-    if isinstance(tokens, list):
-        check_vocabulary(config, len(tokens), path)
     tensors = {name: _source(file, name, entry) for name, entry in entries.items()}
-    return ModelFiles(path, "gguf", config, tensors, _generation(file), file.metadata)
+    generation = gguf_generation_defaults(file.metadata, path, config.vocab_size)
+    return ModelFiles(path, "gguf", config, tensors, generation, file.metadata)
 
 
 def _config(file: GgufFile) -> ModelConfig:
@@ -136,14 +134,3 @@ def _float32_values(path: Path, tensor: GgufTensor, entry: GgufEntry) -> NDArray
             raise ModelFileError(path, tensor.name, "values < 0, being -exp(A_log)", float(stored.max()))
         stored = np.log(-stored.astype(np.float64)).astype(np.float32)
     return np.ascontiguousarray(stored, np.float32)
-
-
-def _generation(file: GgufFile) -> GenerationDefaults:
-    fields = ConfigFields(file.metadata, file.path)
-
-    def token_id(key: str) -> int | None:
-        return None if fields.get(f"tokenizer.ggml.{key}") is None else fields.integer(f"tokenizer.ggml.{key}")
-
-    ends = [token_id(key) for key in ("eos_token_id", "eot_token_id")]
-    eos_ids = tuple(dict.fromkeys(one for one in ends if one is not None))
-    return GenerationDefaults(eos_ids, token_id("bos_token_id"), token_id("padding_token_id"))

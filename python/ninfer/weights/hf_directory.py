@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import cast
 
 from ninfer.config.hf_config import config_from_hf
+from ninfer.config.json_file import read_json_object, read_optional_json_object
 from ninfer.config.model_config import ModelConfig
 from ninfer.errors import ModelFileError
 from ninfer.weights.expected_tensors import check_tensors
-from ninfer.weights.generation_defaults import read_generation_defaults
-from ninfer.weights.json_file import read_json_object
+from ninfer.weights.generation_defaults import directory_generation_defaults
 from ninfer.weights.model_files import ModelFiles
 from ninfer.weights.safetensors_file import StoredTensor, read_safetensors_header
 from ninfer.weights.tensor_source import Encoding, FileTensor, read_encoded
@@ -33,23 +33,21 @@ Stored = dict[str, tuple[Path, StoredTensor]]
 def open_hf_directory(directory: Path) -> ModelFiles:
     """Opens `directory`; ModelFileError for everything that is damaged, missing or unsupported."""
     config_file = directory / "config.json"
-    raw_config = read_json_object(config_file)
-    config = config_from_hf(raw_config, config_file)
+    config = config_from_hf(read_json_object(config_file), config_file)
     _refuse_remote_code(directory / "tokenizer_config.json")
     index, stored = _stored_tensors(directory)
     tensors = _canonical_tensors(stored, index)
     config, tensors = _resolve_tied_head(config, tensors)
     check_tensors(config, {name: tensor.shape for name, tensor in tensors.items()}, index)
-    generation = read_generation_defaults(directory / "generation_config.json", raw_config, config_file)
+    generation = directory_generation_defaults(directory, config.vocab_size)
     return ModelFiles(directory, "hf", config, dict(tensors), generation)
 
 
 def _refuse_remote_code(tokenizer_config: Path) -> None:
-    if tokenizer_config.exists():
-        auto_map = read_json_object(tokenizer_config).get("auto_map")
-        if auto_map is not None:
-            expected = "absent: code that comes with a model is never run"
-            raise ModelFileError(tokenizer_config, "auto_map", expected, repr(auto_map))
+    auto_map = read_optional_json_object(tokenizer_config).get("auto_map")
+    if auto_map is not None:
+        expected = "absent: code that comes with a model is never run"
+        raise ModelFileError(tokenizer_config, "auto_map", expected, repr(auto_map))
 
 
 def _stored_tensors(directory: Path) -> tuple[Path, Stored]:

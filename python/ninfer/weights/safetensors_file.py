@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ninfer.config.json_file import parse_json_object
 from ninfer.errors import ModelFileError
-from ninfer.weights.json_file import parse_json_object
 
 # The format's own limit.
 MAX_HEADER_BYTES = 100_000_000

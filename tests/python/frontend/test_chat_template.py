@@ -81,6 +81,24 @@ def test_a_template_that_is_no_jinja_names_file_and_line() -> None:
     assert caught.value.file == "inline"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{ " + "9" * 5000 + " }}",
+        "{% for i in x %}" * 30 + "{% endfor %}" * 30,
+        "{% if x %}" * 150 + "{% endif %}" * 150,
+        "{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}",
+        "{{ " + "-" * 3000 + "1 }}",
+    ],
+    ids=["long number", "nested loops", "nested conditions", "parentheses", "signs"],
+)
+def test_what_no_compiler_takes_is_refused_with_its_file(text: str) -> None:
+    with pytest.raises(ModelFileError) as caught:
+        _template(text)
+    assert caught.value.key == "chat_template"
+    assert caught.value.found
+
+
 def test_null_means_absent_and_reasoning_has_all_its_names() -> None:
     message = {"role": "assistant", "content": None, "reasoning": "r"}
     text = "{{ messages[0].content is defined }}{{ messages[0].reasoning_content }}{{ messages[0].thinking }}"

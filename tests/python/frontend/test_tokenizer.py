@@ -135,6 +135,25 @@ def test_end_ids_come_from_all_three_files(tmp_path: Path) -> None:
     assert Tokenizer.from_hf_directory(path).eos_ids == {0, 1, 2, 5}
 
 
+def test_minus_one_is_how_a_file_says_that_it_has_no_end_token(tmp_path: Path) -> None:
+    path = _tiny(tmp_path, {})
+    (path / "config.json").write_text('{"eos_token_id": -1}')
+    (path / "generation_config.json").write_text('{"eos_token_id": -1}')
+    assert Tokenizer.from_hf_directory(path).eos_ids == {0}
+
+
+def test_ids_that_stand_for_nothing_are_listed(tmp_path: Path) -> None:
+    assert DEMO.missing_ids == frozenset()
+    path = _tiny(tmp_path, {})
+    tokenizer = json.loads((path / "tokenizer.json").read_text())
+    tokenizer["model"]["vocab"]["far"] = 270
+    (path / "tokenizer.json").write_text(json.dumps(tokenizer))
+    found = Tokenizer.from_hf_directory(path)
+    assert found.vocab_size == 271
+    assert found.missing_ids == {266, 267, 268, 269}
+    assert all(found.has_token(one) != (one in found.missing_ids) for one in range(found.vocab_size))
+
+
 def test_ids_with_gaps_keep_their_numbers(tmp_path: Path) -> None:
     path = _tiny(tmp_path, {})
     tokenizer = json.loads((path / "tokenizer.json").read_text())
@@ -154,12 +173,23 @@ def test_ids_with_gaps_keep_their_numbers(tmp_path: Path) -> None:
         ("tokenizer.json", '{"version": "1.0", "model": {"type": "BPE"}}', "(whole file)"),
         ("tokenizer.json", '{"model": {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}}', "model.type"),
         ("tokenizer.json", '{"model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}}', "decoder.type"),
-        ("tokenizer_config.json", "[]", "(whole file)"),
-        ("tokenizer_config.json", "{", "(whole file)"),
+        ("tokenizer_config.json", "[]", "content"),
+        ("tokenizer_config.json", "{", "content"),
+        ("tokenizer_config.json", '{"extra_special_tokens": 5}', "extra_special_tokens"),
+        ("tokenizer_config.json", '{"extra_special_tokens": "abc"}', "extra_special_tokens"),
+        ("tokenizer_config.json", '{"extra_special_tokens": false}', "extra_special_tokens"),
+        ("tokenizer_config.json", '{"extra_special_tokens": {"a": 5}}', "extra_special_tokens"),
+        ("tokenizer_config.json", '{"additional_special_tokens": ["\\ud800"]}', "additional_special_tokens"),
+        ("tokenizer_config.json", '{"added_tokens_decoder": 5}', "added_tokens_decoder"),
+        ("tokenizer_config.json", '{"added_tokens_decoder": ["x"]}', "added_tokens_decoder"),
+        ("special_tokens_map.json", "[]", "content"),
         ("tokenizer_config.json", '{"eos_token": 7}', "eos_token"),
         ("tokenizer_config.json", '{"added_tokens_decoder": {"x": "y"}}', "added_tokens_decoder"),
         ("tokenizer_config.json", '{"added_tokens_decoder": {"7": "y"}}', "added_tokens_decoder.7"),
         ("generation_config.json", '{"eos_token_id": "2"}', "eos_token_id"),
+        ("generation_config.json", '{"eos_token_id": -2}', "eos_token_id"),
+        ("generation_config.json", '{"eos_token_id": [-1]}', "eos_token_id"),
+        ("config.json", '{"eos_token_id": [[1]]}', "eos_token_id"),
     ],
 )
 def test_damage_is_named(tmp_path: Path, file: str, text: str | None, key: str) -> None:

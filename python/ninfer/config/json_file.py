@@ -26,6 +26,11 @@ def read_json_object(file: Path) -> dict[str, Any]:
     return parse_json_object(text, file, "content")
 
 
+def read_optional_json_object(file: Path) -> dict[str, Any]:
+    """As `read_json_object`; a file that is not there says nothing."""
+    return read_json_object(file) if file.exists() else {}
+
+
 def parse_json_object(text: bytes, file: Path, key: str) -> dict[str, Any]:
     """The object in `text`, which is the part `key` of `file`; a key that occurs twice is refused."""
 
