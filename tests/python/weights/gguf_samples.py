@@ -10,7 +10,8 @@ from gguf import GGMLQuantizationType, GGUFWriter
 from gguf.quants import dequantize, quantize
 from numpy.typing import NDArray
 
-SEED = 7
+from tests.fixtures.seed import SEED
+
 HIDDEN, HEADS, KV_HEADS, HEAD_DIM, FEED, VOCAB = 256, 4, 2, 64, 512, 96
 KEY_HEADS, VALUE_HEADS = 2, 4
 KEY_DIM, VALUE_DIM = KEY_HEADS * 32, VALUE_HEADS * 32

@@ -15,8 +15,8 @@ from ninfer.weights.dequantise import as_float32
 from ninfer.weights.model_files import ModelFiles
 from ninfer.weights.open_model import open_model
 from tests.fixtures.llama_cpp_converter import Conversion, convert_to_gguf
+from tests.fixtures.seed import SEED
 from tests.fixtures.tiny_models import TinyHybrid, TinyLlama, TinyShape, write_tiny_model
-from tests.python.weights.conftest import SEED
 
 # exp and log in f32, on values of A up to 16.
 A_LOG_TOLERANCE = 3e-7

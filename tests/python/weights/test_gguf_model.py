@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ninfer.config.rope_config import LinearRopeScaling, RopeFrequencyFactors
 from ninfer.errors import ModelFileError
 from ninfer.weights.dequantise import as_float32
-from ninfer.weights.model_files import ModelFiles
+from ninfer.weights.model_files import GenerationDefaults, ModelFiles
 from ninfer.weights.open_model import open_model
 from ninfer.weights.tensor_source import BLOCKS, ArrayTensor, FileTensor
 from tests.python.weights.gguf_samples import (
@@ -95,6 +95,15 @@ def test_defaults_and_end_tokens_come_from_the_metadata(tmp_path: Path) -> None:
     assert model.gguf_metadata["tokenizer.ggml.tokens"][:2] == ["t0", "t1"]
 
 
+def test_sampling_defaults_come_from_the_metadata_where_it_has_them(tmp_path: Path) -> None:
+    silent = opened(tmp_path, "llama", {}).generation
+    assert silent == GenerationDefaults(eos_ids=(2, 5))
+    sampling = {"temp": 0.25, "top_k": 20, "top_p": 0.5, "min_p": 0.125, "penalty_repeat": 1.5}
+    found = opened(tmp_path, "llama", {f"general.sampling.{key}": value for key, value in sampling.items()}).generation
+    expected = GenerationDefaults((2, 5), None, None, None, 0.25, 20, 0.5, 0.125, 1.5)
+    assert found == expected
+
+
 def test_rope_scaling_comes_from_metadata_or_tensor(tmp_path: Path) -> None:
     scaled = {"llama.rope.scaling.type": "linear", "llama.rope.scaling.factor": 4.0}
     assert opened(tmp_path, "llama", scaled).config.rope.scaling == LinearRopeScaling(4.0)
@@ -127,7 +136,12 @@ REFUSALS: dict[str, tuple[str, Values, Callable[[Arrays], Arrays] | None, str]] 
     "scaled logits": ("llama", {"llama.logit_scale": 0.5}, None, "llama.logit_scale"),
     "one file of several": ("llama", {"split.count": 3}, None, "split.count"),
     "vocabulary size": ("llama", {"llama.vocab_size": 95}, None, "llama.vocab_size"),
-    "more tokens than rows": ("llama", {"tokenizer.ggml.tokens": ["t"] * (VOCAB + 1)}, None, "vocabulary"),
+    "end token without a row": ("llama", {"tokenizer.ggml.eos_token_id": VOCAB}, None, "tokenizer.ggml.eos_token_id"),
+    "end of message no id": ("llama", {"tokenizer.ggml.eom_token_id": "x"}, None, "tokenizer.ggml.eom_token_id"),
+    "temperature below zero": ("llama", {"general.sampling.temp": -1.0}, None, "general.sampling.temp"),
+    "top_p above one": ("llama", {"general.sampling.top_p": 1.5}, None, "general.sampling.top_p"),
+    "top_k no number": ("llama", {"general.sampling.top_k": "x"}, None, "general.sampling.top_k"),
+    "penalty of zero": ("llama", {"general.sampling.penalty_repeat": 0.0}, None, "general.sampling.penalty_repeat"),
     "different key heads per layer": (
         "qwen35",
         {"qwen35.attention.head_count_kv": [1, 2]},

@@ -21,16 +21,10 @@ from ninfer.weights.expected_tensors import check_vocabulary, expected_tensors
 from ninfer.weights.model_files import GenerationDefaults, ModelFiles
 from ninfer.weights.open_model import open_model
 from ninfer.weights.tensor_source import FileTensor
+from tests.fixtures.seed import SEED
 from tests.fixtures.tiny_models import TinyFiles, TinyHybrid, write_tiny_model
-from tests.python.weights.conftest import SEED
 
 Change = Callable[[Path], object]
-
-
-@pytest.fixture
-def hybrid(tiny_hybrid: Path, tmp_path: Path) -> Path:
-    """A copy to damage."""
-    return Path(shutil.copytree(tiny_hybrid, tmp_path / "hybrid"))
 
 
 @pytest.fixture
@@ -261,22 +255,6 @@ def test_damage_of_shards_is_refused(sharded: Path, damage: str) -> None:
     with pytest.raises(ModelFileError, match=re.escape(message)) as caught:
         open_model(sharded)
     assert caught.value.file.startswith(str(sharded))
-
-
-@pytest.mark.parametrize(
-    ("generation", "expected"),
-    [
-        ({"eos_token_id": [3, 4]}, GenerationDefaults(eos_ids=(3, 4))),
-        ({"temperature": 0.6, "top_k": 20, "top_p": 0.95}, GenerationDefaults((0,), None, None, None, 0.6, 20, 0.95)),
-        ({"pad_token_id": -1, "do_sample": True}, GenerationDefaults(eos_ids=(0,), do_sample=True)),
-        (None, GenerationDefaults(eos_ids=(0,))),
-    ],
-)
-def test_generation_defaults(hybrid: Path, generation: dict[str, Any] | None, expected: GenerationDefaults) -> None:
-    (hybrid / "generation_config.json").unlink(missing_ok=True)
-    if generation is not None:
-        (hybrid / "generation_config.json").write_text(json.dumps(generation))
-    assert open_model(hybrid).generation == expected
 
 
 def test_a_tokenizer_with_more_ids_than_embedding_rows_is_refused(tiny_hybrid: Path) -> None:
