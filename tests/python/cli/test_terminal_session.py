@@ -1,4 +1,4 @@
-"""`ninfer chat` at a real terminal: prompt, answers and Ctrl-D."""
+"""`ninfer chat` at a real terminal: prompt, answers, Ctrl-C and Ctrl-D."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from tests.fixtures.ninfer_command import COMMAND, SECONDS
 
-CTRL_D = b"\x04"
+CTRL_C, CTRL_D = b"\x03", b"\x04"
+INTERRUPTS = 6
 
 
 @dataclass
@@ -66,3 +67,22 @@ def test_a_terminal_shows_prompt_and_answer() -> None:
         session.type(CTRL_D)
         assert session.process.wait(timeout=SECONDS) == 0
     assert "/exit" in seen
+
+
+def test_ctrl_c_stops_an_answer_and_the_next_question_is_answered() -> None:
+    # So hot that every token is as likely as any other: the answer hardly ever ends by itself.
+    with chat_session("--demo", "--temperature", "10000", "--seed", "1", "--max-tokens", "500") as session:
+        session.read_until("> ")
+        for number in range(INTERRUPTS):
+            session.type(b"hello.\n")
+            session.read_until("hello.\r\n")
+            # Not before the line has been read; then at several moments of the answer.
+            time.sleep(0.05 + 0.02 * number)
+            session.type(CTRL_C)
+            session.read_until("(stopped; this turn is forgotten)")
+            session.read_until("> ")
+        session.type(b"hello.\n")
+        session.read_until("[prompt ")
+        session.read_until("> ")
+        session.type(CTRL_D)
+        assert session.process.wait(timeout=SECONDS) == 0
