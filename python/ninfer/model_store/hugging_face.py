@@ -16,11 +16,12 @@ WANTED = (
     "tokenizer_config.json",
     "special_tokens_map.json",
     "chat_template.jinja",
-    "chat_template.json",
+    "additional_chat_templates/tool_use.jinja",
     "model.safetensors.index.json",
     "*.safetensors",
 )
-UNWANTED = ("*/*", "consolidated*")
+# Names without a star match one file; the star would match weights of other formats, also in folders.
+UNWANTED = ("*/*.safetensors", "consolidated*")
 
 
 def hugging_face_directory(repository: str) -> Path:

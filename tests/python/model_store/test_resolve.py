@@ -127,6 +127,11 @@ class Hub:
 
     def __init__(self) -> None:
         self.files = {file.name: file.read_bytes() for file in HYBRID_DIRECTORY.iterdir()}
+        self.files["additional_chat_templates/tool_use.jinja"] = b"{{ tools }}"
+        self.files["additional_chat_templates/other.jinja"] = b"nobody asks for it"
+        self.files["original/model.safetensors"] = b"a second copy"
+        self.files["original/config.json"] = b"{}"
+        self.files["chat_template.json"] = b"{}"
         self.files["pytorch_model.bin"] = b"a pickle that nobody wants"
         self.files["modeling_code.py"] = b"raise SystemExit"
         self.requested: list[str] = []
@@ -227,9 +232,10 @@ def resolved_elsewhere(model: str, endpoint: str, home: Path, **environment: str
 
 def test_org_name_is_downloaded_once_and_then_read_from_the_cache(hub: Hub, tmp_path: Path) -> None:
     path = resolved_elsewhere(REPOSITORY, hub.url, tmp_path)
-    found = {file.name: file.read_bytes() for file in Path(path).iterdir()}
+    files = (file for file in Path(path).rglob("*") if not file.is_dir())
+    found = {str(file.relative_to(path)): file.read_bytes() for file in files}
     wanted = {"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json"}
-    wanted |= {"chat_template.jinja", "model.safetensors"}
+    wanted |= {"chat_template.jinja", "additional_chat_templates/tool_use.jinja", "model.safetensors"}
     assert found == {name: hub.files[name] for name in wanted}, "neither pickles nor code nor anything else"
     asked = len(hub.requested)
     assert resolved_elsewhere(REPOSITORY, hub.url, tmp_path) == path
