@@ -27,7 +27,7 @@ import ninfer
 from bench.support.gguf_weights import GgufWeights, read_gguf_weights
 from bench.support.llama_cpp_build import llama_cpp_tool
 from bench.support.machine import describe_machine, memory_read_gbps, physical_cores
-from bench.support.smollm2 import smollm2_file
+from tests.fixtures.smollm2_file import smollm2_gguf
 
 PREFILL_TOKENS = 512
 DECODE_TOKENS = 64
@@ -130,7 +130,7 @@ class Peer:
 
 def main() -> int:
     options = _parse()
-    model = smollm2_file() if options.model == "smollm2" else Path(options.model)
+    model = smollm2_gguf() if options.model == "smollm2" else Path(options.model)
     tool = options.llama_bench or _built_bench()
     weights = read_gguf_weights(model)
     print(f"machine      {describe_machine()}")
