@@ -26,20 +26,25 @@ def expected_tensors(config: ModelConfig) -> Shapes:
     return shapes
 
 
-def check_tensors(config: ModelConfig, found: Mapping[str, tuple[int, ...]], file: Path) -> None:
+def check_tensors(
+    config: ModelConfig, found: Mapping[str, tuple[int, ...]], stored_names: Mapping[str, str], file: Path
+) -> None:
     """Raises ModelFileError for the first tensor that is missing, has another shape, or is not part of the model.
 
-    `file` is named for missing tensors; it is the file that says which tensors there are.
+    `found` maps canonical names to shapes, `stored_names` maps them to the names in the file, which errors tell.
+    `file` is the file that says which tensors there are.
     """
     expected = expected_tensors(config)
     for name, shape in expected.items():
         if name not in found:
-            raise ModelFileError(file, name, f"a tensor of shape {list(shape)}", "nothing")
+            raise ModelFileError(file, stored_names.get(name, name), f"a tensor of shape {list(shape)}", "nothing")
         if found[name] != shape:
-            raise ModelFileError(file, name, f"shape {list(shape)}", f"shape {list(found[name])}")
+            key, expected_shape = stored_names.get(name, name), f"shape {list(shape)}"
+            raise ModelFileError(file, key, expected_shape, f"shape {list(found[name])}")
     for name, shape in found.items():
         if name not in expected:
-            raise ModelFileError(file, name, "no such tensor in this architecture", f"shape {list(shape)}")
+            key = stored_names.get(name, name)
+            raise ModelFileError(file, key, "no such tensor in this architecture", f"shape {list(shape)}")
 
 
 def check_vocabulary(config: DecoderConfig, tokenizer_size: int, file: Path) -> None:

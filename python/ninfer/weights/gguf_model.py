@@ -64,7 +64,7 @@ def _check_shapes(file: GgufFile, config: ModelConfig, entries: Mapping[str, Ggu
             raise ModelFileError(file.path, f"{tensor.name}.type", "a type with a dequantiser", tensor.type_name)
         name = names.get(tensor.name, tensor.name)
         found[name] = _with_middle_axis(tensor.shape, expected.get(name, ()))
-    check_tensors(config, found, file.path)
+    check_tensors(config, found, {name: entry.gguf_name for name, entry in entries.items()}, file.path)
 
 
 def _with_middle_axis(stored: tuple[int, ...], expected: tuple[int, ...]) -> tuple[int, ...]:

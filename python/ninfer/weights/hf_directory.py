@@ -11,7 +11,7 @@ from ninfer.config.hf_config import config_from_hf
 from ninfer.config.json_file import read_json_object, read_optional_json_object
 from ninfer.config.model_config import ModelConfig
 from ninfer.errors import ModelFileError
-from ninfer.weights.expected_tensors import check_tensors
+from ninfer.weights.expected_tensors import check_tensors, expected_tensors
 from ninfer.weights.generation_defaults import directory_generation_defaults
 from ninfer.weights.model_files import ModelFiles
 from ninfer.weights.safetensors_file import StoredTensor, read_safetensors_header
@@ -38,7 +38,8 @@ def open_hf_directory(directory: Path) -> ModelFiles:
     index, stored = _stored_tensors(directory)
     tensors = _canonical_tensors(stored, index)
     config, tensors = _resolve_tied_head(config, tensors)
-    check_tensors(config, {name: tensor.shape for name, tensor in tensors.items()}, index)
+    shapes = {name: tensor.shape for name, tensor in tensors.items()}
+    check_tensors(config, shapes, _stored_names(config, stored), index)
     generation = directory_generation_defaults(directory, config.vocab_size)
     return ModelFiles(directory, "hf", config, dict(tensors), generation)
 
@@ -101,6 +102,15 @@ def _canonical_tensors(stored: Stored, index: Path) -> dict[str, FileTensor]:
         encoding = cast(Encoding, tensor.dtype)
         tensors[name] = FileTensor(name, tensor.shape, encoding, file, tensor.offset, tensor.nbytes)
     return tensors
+
+
+def _stored_names(config: ModelConfig, stored: Stored) -> dict[str, str]:
+    """Canonical name → name in the files; missing tensors get the prefix that the embedding has."""
+    found = {_canonical_name(name): name for name in stored if not IGNORED.search(name)}
+    embedding = "embed_tokens.weight"
+    prefix = found.get(embedding, embedding).removesuffix(embedding)
+    missing = expected_tensors(config).keys() - found.keys() - {"lm_head.weight"}
+    return found | {name: prefix + name for name in missing}
 
 
 def _canonical_name(stored_name: str) -> str:

@@ -157,13 +157,13 @@ REFUSALS: dict[str, tuple[str, Values, Callable[[Arrays], Arrays] | None, str]] 
         "qwen35.attention.recurrent_layers",
     ),
     "value length": ("qwen35", {"qwen35.attention.value_length": 32}, None, "qwen35.attention.value_length"),
-    "tensor missing": ("llama", {}, lambda all_: without(all_, "blk.0.attn_q.weight"), "layers.0.self_attn.q_proj"),
+    "tensor missing": ("llama", {}, lambda all_: without(all_, "blk.0.attn_q.weight"), "blk.0.attn_q.weight"),
     "embedding missing": ("llama", {}, lambda all_: without(all_, "token_embd.weight"), "token_embd.weight"),
     "shape wrong": (
         "llama",
         {},
         lambda all_: all_ | {"blk.0.attn_q.weight": all_["blk.0.attn_k.weight"]},
-        "layers.0.self_attn.q_proj.weight",
+        "blk.0.attn_q.weight",
     ),
     "bias": ("llama", {}, lambda all_: all_ | {"blk.0.attn_q.bias": np.ones(256, np.float32)}, "blk.0.attn_q.bias"),
     "rope factors": (

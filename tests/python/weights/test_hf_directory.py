@@ -115,14 +115,14 @@ SINGLE_DAMAGES: dict[str, tuple[Change, str, str]] = {
     "tensor missing": (
         lambda path: edit_tensors(path / "model.safetensors", lambda tensors: tensors.pop(NORM)),
         "model.safetensors",
-        "layers.0.input_layernorm.weight",
+        NORM,
     ),
     "shape wrong": (
         lambda path: edit_tensors(
             path / "model.safetensors", lambda tensors: tensors.update({NORM: np.ones(63, np.float32)})
         ),
         "model.safetensors",
-        "layers.0.input_layernorm.weight",
+        NORM,
     ),
     "tensor unknown": (
         lambda path: edit_tensors(
@@ -136,7 +136,7 @@ SINGLE_DAMAGES: dict[str, tuple[Change, str, str]] = {
             path / "model.safetensors", lambda tensors: tensors.update({NORM[:-6] + "bias": np.ones(64, np.float32)})
         ),
         "model.safetensors",
-        "layers.0.input_layernorm.bias",
+        NORM[:-6] + "bias",
     ),
     "integer weights": (
         lambda path: edit_tensors(
