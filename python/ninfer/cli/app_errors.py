@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from ninfer.cli import engine_flags, sampling_flags
 from ninfer.cli.terminal_text import one_line
-from ninfer.errors import NinferError, OptionError, RequestError
+from ninfer.errors import CapacityError, NinferError, OptionError, RequestError
+
+# Names of two words only: `threads` and `weights` are also plain English.
+_FIELD = re.compile(r"\b(" + "|".join(name for name in engine_flags.FLAG_NAMES if "_" in name) + r")\b")
 
 
 def error_line(error: NinferError | OSError, environment: Mapping[str, str]) -> str:
@@ -25,6 +29,8 @@ def _message(error: NinferError | OSError, environment: Mapping[str, str]) -> st
         return f"{name} {value} cannot be used: {error.works}"
     if isinstance(error, RequestError) and error.param in sampling_flags.FLAG_NAMES:
         return str(error).replace(error.param, _flag(error.param), 1)
+    if isinstance(error, CapacityError):
+        return _FIELD.sub(lambda field: _flag(field[0]), str(error))
     return str(error)
 
 
