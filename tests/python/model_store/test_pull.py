@@ -9,7 +9,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -238,20 +237,6 @@ def test_a_killed_pull_leaves_no_model_and_the_next_one_cleans_up(
     assert store.list_models() == []
     index.cut_at = None
     index.released.set()
-    assert pull_pinned(model, store, environment(index)).read_bytes() == CONTENT
-    assert everything_below(store.root) == COMPLETE
-
-
-def test_a_pull_killed_at_any_moment_leaves_a_whole_model_or_none(
-    index: Index, store: ModelStore, model: PinnedModel
-) -> None:
-    for tenths in range(3, 12, 3):
-        process = start_pull(index, store, model)
-        time.sleep(tenths / 10)
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        found = store.find("tiny")
-        assert found is None or found.path.read_bytes() == CONTENT
     assert pull_pinned(model, store, environment(index)).read_bytes() == CONTENT
     assert everything_below(store.root) == COMPLETE
 
