@@ -70,8 +70,9 @@ def test_a_terminal_shows_prompt_and_answer() -> None:
 
 
 def test_ctrl_c_stops_an_answer_and_the_next_question_is_answered() -> None:
-    # So hot that every token is as likely as any other: the answer hardly ever ends by itself.
-    with chat_session("--demo", "--temperature", "10000", "--seed", "1", "--max-tokens", "500") as session:
+    # So hot that every token is as likely as any other; this seed picks no end token in its first 3,000. A Ctrl-C that
+    # came after the answer would end the chat.
+    with chat_session("--demo", "--temperature", "10000", "--seed", "2", "--max-tokens", "3000") as session:
         session.read_until("> ")
         for number in range(INTERRUPTS):
             session.type(b"hello.\n")
