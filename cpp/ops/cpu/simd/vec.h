@@ -11,7 +11,7 @@
 //   F32x16  zero set1 load load_n store store_n add sub mul div sqrt fma(a,b,c)=a*b+c max min round_nearest_even
 //           lt(a,b)->Mask16 select(mask, if_true, if_false) pow2(n) = 2^n for integral n in [-126, 127]
 //           lane_mask(n) -> Mask16 with the first n lanes set
-//   from memory with conversion: load_bf16 load_bf16_n load_f16 load_i8 load_i8_n
+//   from memory with conversion: load_bf16 load_f16 load_i8
 //   to memory, nearest even: store_bf16 store_bf16_n
 //   bf16_round(v): rounds to bfloat16 precision (nearest even) and back
 //   reduce_add(v): fixed tree, lanes i and i+8, then i+4, i+2, i+1;  reduce_max(v)

@@ -75,11 +75,6 @@ NINFER_INLINE F32x16 load_bf16(const std::uint16_t* p) {
     return {widen_bf16_8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))),
             widen_bf16_8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 8)))};
 }
-NINFER_INLINE F32x16 load_bf16_n(const std::uint16_t* p, std::int64_t n) {
-    alignas(32) std::uint16_t padded[16] = {};
-    for (std::int64_t i = 0; i < n; ++i) padded[i] = p[i];
-    return load_bf16(padded);
-}
 NINFER_INLINE __m256i bf16_rounded_bits_8(__m256 a) {
     const __m256i bits = _mm256_castps_si256(a);
     const __m256i lsb = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
@@ -112,11 +107,6 @@ NINFER_INLINE F32x16 widen_i8(__m128i bytes) {
 }
 NINFER_INLINE F32x16 load_i8(const std::int8_t* p) {
     return widen_i8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-}
-NINFER_INLINE F32x16 load_i8_n(const std::int8_t* p, std::int64_t n) {
-    alignas(16) std::int8_t padded[16] = {};
-    for (std::int64_t i = 0; i < n; ++i) padded[i] = p[i];
-    return load_i8(padded);
 }
 
 NINFER_INLINE float reduce_add(F32x16 a) {

@@ -48,9 +48,6 @@ NINFER_INLINE F32x16 widen_bf16(__m256i bits) {
 NINFER_INLINE F32x16 load_bf16(const std::uint16_t* p) {
     return widen_bf16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
 }
-NINFER_INLINE F32x16 load_bf16_n(const std::uint16_t* p, std::int64_t n) {
-    return widen_bf16(_mm256_maskz_loadu_epi16(lane_mask(n), p));
-}
 // Round to nearest even on the bit pattern; vcvtneps2bf16 would flush denormals differently from the other variants.
 NINFER_INLINE __m512i bf16_rounded_bits(F32x16 a) {
     const __m512i bits = _mm512_castps_si512(a.v);
@@ -74,9 +71,6 @@ NINFER_INLINE F32x16 load_f16(const std::uint16_t* p) {
 NINFER_INLINE F32x16 load_i8(const std::int8_t* p) {
     const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
     return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes))};
-}
-NINFER_INLINE F32x16 load_i8_n(const std::int8_t* p, std::int64_t n) {
-    return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(lane_mask(n), p)))};
 }
 
 NINFER_INLINE float reduce_add(F32x16 a) {

@@ -133,11 +133,6 @@ NINFER_INLINE F32x16 load_bf16(const std::uint16_t* p) {
     NINFER_LANES r.v[i] = widen_bf16_1(p[i]);
     return r;
 }
-NINFER_INLINE F32x16 load_bf16_n(const std::uint16_t* p, std::int64_t n) {
-    F32x16 r;
-    NINFER_LANES r.v[i] = i < n ? widen_bf16_1(p[i]) : 0.0F;
-    return r;
-}
 NINFER_INLINE F32x16 bf16_round(F32x16 a) {
     NINFER_LANES a.v[i] = __builtin_bit_cast(float, bf16_rounded_bits_1(a.v[i]) & 0xFFFF0000U);
     return a;
@@ -164,12 +159,11 @@ NINFER_INLINE F32x16 load_f16(const std::uint16_t* p) {
     NINFER_LANES r.v[i] = widen_f16_1(p[i]);
     return r;
 }
-NINFER_INLINE F32x16 load_i8_n(const std::int8_t* p, std::int64_t n) {
+NINFER_INLINE F32x16 load_i8(const std::int8_t* p) {
     F32x16 r;
-    NINFER_LANES r.v[i] = i < n ? static_cast<float>(p[i]) : 0.0F;
+    NINFER_LANES r.v[i] = static_cast<float>(p[i]);
     return r;
 }
-NINFER_INLINE F32x16 load_i8(const std::int8_t* p) { return load_i8_n(p, 16); }
 
 NINFER_INLINE float reduce_add(F32x16 a) {
     for (int width = 8; width >= 1; width /= 2)
