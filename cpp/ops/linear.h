@@ -37,8 +37,9 @@ struct LinearArgs {
     std::int64_t target_count = 0;
 };
 
-// Upper bound of the scratch that one call takes; monotonic in rows and in_features, and valid for mixed storages when
-// the maximum over them is taken.
+// Upper bound of the scratch of one call, monotonic in rows and in_features. It is 0 for f32, which reads the input
+// where it is, and one bound for bf16, q8 and q4 alike, which covers a call whose targets mix all four storages. So a
+// call with mixed targets needs the bound of any of its targets that is not f32, which is the largest of its targets'.
 std::size_t linear_scratch_bytes(std::int64_t rows, std::int64_t in_features, WeightStorage storage);
 
 }  // namespace ninfer
