@@ -9,7 +9,8 @@
 //
 // Shapes: query [rows, ≥ heads · query_head_stride]: head h begins at column h · query_head_stride (2 · head_dim where
 // the projection interleaves an output gate); key, value [rows, kv_heads · head_dim]; norms [head_dim] or nullptr;
-// cosines, sines [rows][rotary_dim / 2]. The pages of every position must exist and be owned by the writer.
+// cosines, sines [rows][rotary_dim / 2]; head_dim up to kMaxHeadDim; first_position at least 0. The pages of every
+// position must exist and be owned by the writer.
 //
 // Numerics: norm as rms_norm (64 lanes, fixed tree); rope: first half = fma(x1, cos, -(x2 · sin)), second half =
 // fma(x2, cos, x1 · sin); storage f32 exact, bf16 nearest even, int8 as in paged_kv_view.h with q = round(x / scale),
@@ -26,6 +27,9 @@
 #include "cpp/tensor/matrix_view.h"
 
 namespace ninfer {
+
+// A head of one token is prepared on the stack.
+inline constexpr std::int64_t kMaxHeadDim = 512;
 
 struct AttentionShape {
     std::int64_t heads = 0;

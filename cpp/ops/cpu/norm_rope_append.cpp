@@ -7,8 +7,6 @@ namespace ninfer::NINFER_ISA_NAMESPACE {
 
 namespace {
 
-constexpr std::int64_t kMaxHeadDim = 512;
-
 // One task: the rows of a segment that fall into one page, one kv head of theirs and the query heads it serves. So no
 // two tasks write the same plane of a page.
 struct AppendTask {
@@ -172,11 +170,14 @@ void norm_rope_append(OpContext& context, const NormRopeAppendArgs& args) {
     NINFER_ASSERT_LE((shape.heads - 1) * shape.query_head_stride + shape.head_dim, args.query.columns);
     NINFER_ASSERT_EQ(args.key.columns, shape.kv_heads * shape.head_dim);
     NINFER_ASSERT_EQ(args.value.columns, shape.kv_heads * shape.head_dim);
+    NINFER_ASSERT_EQ(args.key.rows, args.query.rows);
+    NINFER_ASSERT_EQ(args.value.rows, args.query.rows);
     std::int64_t pages = 0;
     for (std::int64_t s = 0; s < args.segment_count; ++s) {
         const KvSegment& segment = args.segments[s];
         NINFER_ASSERT_EQ(segment.kv.layout.head_dim, shape.head_dim);
         NINFER_ASSERT_EQ(segment.kv.layout.kv_heads, shape.kv_heads);
+        NINFER_ASSERT_LE(0, segment.rows.first_position);
         NINFER_ASSERT_LE(segment.rows.row_begin + segment.rows.row_count, args.query.rows);
         pages += pages_touched(segment.rows);
     }

@@ -30,6 +30,10 @@ void normalise_row(const RmsNormArgs& args, std::int64_t row) {
 void rms_norm(OpContext& context, const RmsNormArgs& args) {
     NINFER_ASSERT_EQ(args.output.columns, args.input.columns);
     NINFER_ASSERT_EQ(args.output.rows, args.input.rows);
+    if (args.residual.data != nullptr) {
+        NINFER_ASSERT_EQ(args.residual.columns, args.input.columns);
+        NINFER_ASSERT_EQ(args.residual.rows, args.input.rows);
+    }
     context.pool.parallel_for(args.input.rows, [&](std::int64_t row, int) { normalise_row(args, row); });
 }
 
