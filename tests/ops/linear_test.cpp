@@ -1,6 +1,8 @@
 #include "cpp/ops/linear.h"
 
-#include "tests/ops/op_fixture.h"
+#include <memory>
+
+#include "tests/ops/contract_suite.h"
 #include "tests/ops/oracle/linear_oracle.h"
 
 namespace ninfer {
@@ -11,6 +13,7 @@ using testing_support::GuardedMatrix;
 using testing_support::NormalSource;
 using testing_support::OpEnvironment;
 using testing_support::OpTest;
+using testing_support::RowList;
 using testing_support::test_seed;
 
 struct Shape {
@@ -48,8 +51,9 @@ std::vector<float> row_of(GuardedMatrix& matrix, std::int64_t row, std::int64_t 
     return result;
 }
 
-void run(const OpTable& ops, OpEnvironment& environment, MatrixView input, const PanelWeight& weight,
-         MatrixView output) {
+// One target, with the scratch that the contract states for it.
+void run(const OpTable& ops, int threads, MatrixView input, const PanelWeight& weight, MatrixView output) {
+    OpEnvironment environment(threads, linear_scratch_bytes(input.rows, input.columns, weight.storage));
     const LinearTarget target{weight.view(), output};
     ops.linear(environment.context(), {input, &target, 1});
 }
@@ -61,8 +65,7 @@ void expect_matches_oracle(const OpTable& ops, WeightStorage storage, const Shap
     const PanelWeight weight = oracle::random_weight(storage, shape.out, shape.in, test_seed());
     GuardedMatrix input = random_input(shape.rows, shape.in);
     GuardedMatrix output(shape.rows, shape.out);
-    OpEnvironment environment(2);
-    run(ops, environment, input.view(), weight, output.view());
+    run(ops, 2, input.view(), weight, output.view());
     for (std::int64_t r = 0; r < shape.rows; ++r) {
         const std::vector<float> x = row_of(input, r, shape.in);
         for (std::int64_t o = 0; o < shape.out; ++o) {
@@ -77,45 +80,6 @@ void expect_matches_oracle(const OpTable& ops, WeightStorage storage, const Shap
 TEST_P(LinearTest, MatchesOracle) {
     for (const auto storage : oracle::kStorages)
         for (const Shape& shape : boundary_shapes()) expect_matches_oracle(ops(), storage, shape);
-}
-
-// bf16 was checked on Zen 5: vdpbf16ps has the bits of two fma (N-4 of docs/design/numerics.md).
-TEST_P(LinearTest, SameBitsOnEveryInstructionSetAndThreadCount) {
-    for (const auto storage : oracle::kStorages)
-        for (const Shape& shape : boundary_shapes()) {
-            const PanelWeight weight = oracle::random_weight(storage, shape.out, shape.in, test_seed());
-            GuardedMatrix input = random_input(shape.rows, shape.in);
-            GuardedMatrix here(shape.rows, shape.out);
-            GuardedMatrix scalar(shape.rows, shape.out);
-            OpEnvironment one(1);
-            OpEnvironment three(3);
-            run(ops(), three, input.view(), weight, here.view());
-            run(cpu_op_table(InstructionSet::kScalar), one, input.view(), weight, scalar.view());
-            EXPECT_TRUE(here.equal_bits(scalar)) << to_string(storage) << " " << name_of(shape);
-        }
-}
-
-// A row's result does not know in which batch it was computed (N-2).
-TEST_P(LinearTest, RowsAloneEqualRowsInBatches) {
-    constexpr std::int64_t kRows = 65;
-    constexpr std::int64_t kOut = 49;
-    constexpr std::int64_t kIn = 200;
-    OpEnvironment environment(2);
-    for (const auto storage : oracle::kStorages) {
-        const PanelWeight weight = oracle::random_weight(storage, kOut, kIn, test_seed());
-        GuardedMatrix input = random_input(kRows, kIn);
-        GuardedMatrix whole(kRows, kOut);
-        run(ops(), environment, input.view(), weight, whole.view());
-        for (const std::int64_t chunk : {1, 2, 3, 4, 5, 6, 7, 8, 11, 17, 64}) {
-            GuardedMatrix pieces(kRows, kOut);
-            for (std::int64_t begin = 0; begin < kRows; begin += chunk) {
-                const std::int64_t rows = std::min(chunk, kRows - begin);
-                run(ops(), environment, input.view().row_slice(begin, rows), weight,
-                    pieces.view().row_slice(begin, rows));
-            }
-            EXPECT_TRUE(pieces.equal_bits(whole)) << to_string(storage) << " in chunks of " << chunk;
-        }
-    }
 }
 
 // Exponents over a wide range, so that every fma rounds and some results flush to zero.
@@ -133,9 +97,8 @@ TEST_P(LinearTest, SameBitsForWideExponents) {
         input.fill(wide);
         GuardedMatrix here(9, 33);
         GuardedMatrix scalar(9, 33);
-        OpEnvironment environment(1);
-        run(ops(), environment, input.view(), weight, here.view());
-        run(cpu_op_table(InstructionSet::kScalar), environment, input.view(), weight, scalar.view());
+        run(ops(), 1, input.view(), weight, here.view());
+        run(cpu_op_table(InstructionSet::kScalar), 1, input.view(), weight, scalar.view());
         EXPECT_TRUE(here.equal_bits(scalar)) << to_string(storage);
     }
 }
@@ -165,8 +128,7 @@ TEST_P(LinearTest, IntegersAreExact) {
         for (std::int64_t r = 2; r < 7; ++r)
             for (std::int64_t i = 0; i < kIn; i += 32) input.at(r, i) = 127.0F;
         GuardedMatrix output(7, 17);
-        OpEnvironment environment(1);
-        run(ops(), environment, input.view(), weight, output.view());
+        run(ops(), 1, input.view(), weight, output.view());
         for (std::int64_t r = 0; r < 7; ++r)
             for (std::int64_t o = 0; o < 17; ++o)
                 ASSERT_EQ(output.at(r, o), oracle::linear(row_of(input, r, kIn), weight, o).value)
@@ -181,8 +143,7 @@ TEST_P(LinearTest, DenormalInputsGiveZero) {
         GuardedMatrix input(2, 40);
         input.fill([] { return 1e-40; });
         GuardedMatrix output(2, 20);
-        OpEnvironment environment(1);
-        run(ops(), environment, input.view(), weight, output.view());
+        run(ops(), 1, input.view(), weight, output.view());
         for (std::int64_t o = 0; o < 20; ++o) EXPECT_EQ(output.at(1, o), 0.0F) << to_string(storage);
     }
 }
@@ -192,7 +153,6 @@ TEST_P(LinearTest, TargetsShareOneInput) {
     constexpr std::int64_t kRows = 19;
     constexpr std::int64_t kIn = 77;
     GuardedMatrix input = random_input(kRows, kIn);
-    OpEnvironment environment(2);
     OpEnvironment exact(2, linear_scratch_bytes(kRows, kIn, WeightStorage::kQ8));
     std::vector<PanelWeight> weights;
     std::vector<GuardedMatrix> together;
@@ -207,10 +167,45 @@ TEST_P(LinearTest, TargetsShareOneInput) {
     EXPECT_EQ(exact.context().scratch.used_bytes(), 0U);
     for (std::size_t t = 0; t < weights.size(); ++t) {
         GuardedMatrix alone(kRows, weights[t].out);
-        run(ops(), environment, input.view(), weights[t], alone.view());
+        run(ops(), 1, input.view(), weights[t], alone.view());
         EXPECT_TRUE(alone.equal_bits(together[t])) << t;
     }
 }
+
+// bf16 was checked on Zen 5: vdpbf16ps has the bits of two fma (N-4 of docs/design/numerics.md).
+struct LinearCase {
+    LinearCase(WeightStorage storage, const Shape& shape)
+        : weight(std::make_shared<const PanelWeight>(oracle::random_weight(storage, shape.out, shape.in, test_seed()))),
+          input(random_input(shape.rows, shape.in)),
+          output(shape.rows, shape.out) {}
+    static std::vector<LinearCase> contract_cases() {
+        std::vector<LinearCase> cases;
+        for (const auto storage : oracle::kStorages)
+            for (const Shape& shape : boundary_shapes()) cases.emplace_back(storage, shape);
+        return cases;
+    }
+    std::string name() const {
+        return std::string(to_string(weight->storage)) + " " + name_of({rows(), weight->out, weight->in});
+    }
+    std::int64_t rows() const { return input.rows(); }
+    LinearCase select(const RowList& rows) const {
+        LinearCase result = *this;
+        result.input = input.select(rows);
+        result.output = output.select(rows);
+        return result;
+    }
+    std::size_t scratch_bytes(int) const { return linear_scratch_bytes(rows(), weight->in, weight->storage); }
+    void run(const OpTable& ops, OpContext& context) {
+        const LinearTarget target{weight->view(), output.view()};
+        ops.linear(context, {input.view(), &target, 1});
+    }
+    std::vector<GuardedMatrix*> written() { return {&output}; }
+
+    std::shared_ptr<const PanelWeight> weight;
+    GuardedMatrix input;
+    GuardedMatrix output;
+};
+NINFER_INSTANTIATE_CONTRACT_SUITE(LinearCase);
 
 NINFER_INSTANTIATE_OP_TEST(LinearTest);
 

@@ -232,6 +232,26 @@ TEST_P(NormRopeAppendTest, NoSegmentsDoNothing) {
     EXPECT_TRUE(batch.cache.all_garbage());
 }
 
+TEST_P(NormRopeAppendTest, WrongShapesStopTheProcess) {
+    Batch short_key(Shape{});
+    short_key.key = GuardedMatrix(short_key.rows - 1, 64);
+    EXPECT_DEATH(short_key.run(ops(), 1, short_key.segments()), "args.key.rows");
+    Batch short_value(Shape{});
+    short_value.value = GuardedMatrix(short_value.rows - 1, 64);
+    EXPECT_DEATH(short_value.run(ops(), 1, short_value.segments()), "args.value.rows");
+    Batch negative(Shape{});
+    auto segments = negative.segments();
+    segments[1].rows.first_position = -1;
+    EXPECT_DEATH(negative.run(ops(), 1, segments), "first_position");
+    Batch wide({KvStorage::kF32, 1, 1, kMaxHeadDim + 2, 0, false, kMaxHeadDim + 2});
+    EXPECT_DEATH(wide.run(ops(), 1, wide.segments()), "kMaxHeadDim");
+}
+
+TEST_P(NormRopeAppendTest, TheWidestHeadMatchesOracle) {
+    for (const auto storage : kKvStorages)
+        expect_matches_oracle(ops(), {storage, 1, 1, kMaxHeadDim, kMaxHeadDim, true, kMaxHeadDim});
+}
+
 NINFER_INSTANTIATE_OP_TEST(NormRopeAppendTest);
 
 }  // namespace

@@ -28,7 +28,8 @@ inline std::vector<InstructionSet> supported_instruction_sets() {
 
 class OpEnvironment {
    public:
-    explicit OpEnvironment(int threads = 1, std::size_t scratch_bytes = std::size_t{64} << 20)
+    // Without scratch, as for the ops whose contract says that they need none.
+    explicit OpEnvironment(int threads = 1, std::size_t scratch_bytes = 0)
         : pool_(threads), scratch_(scratch_bytes), context_{pool_, scratch_} {}
     OpContext& context() { return context_; }
 
@@ -47,8 +48,21 @@ class GuardedMatrix {
           stride_(columns + gap),
           data_(static_cast<std::size_t>(rows * stride_ + gap), kCanary) {}
 
+    std::int64_t rows() const { return rows_; }
+    std::int64_t columns() const { return columns_; }
     MatrixView view() { return {data_.data(), rows_, columns_, stride_}; }
     float& at(std::int64_t r, std::int64_t c) { return data_[static_cast<std::size_t>(r * stride_ + c)]; }
+    float at(std::int64_t r, std::int64_t c) const { return data_[static_cast<std::size_t>(r * stride_ + c)]; }
+
+    // These rows, in this order, with gaps of the same size.
+    GuardedMatrix select(const std::vector<std::int64_t>& rows) const {
+        GuardedMatrix result(static_cast<std::int64_t>(rows.size()), columns_, stride_ - columns_);
+        for (std::size_t r = 0; r < rows.size(); ++r)
+            std::memcpy(&result.at(static_cast<std::int64_t>(r), 0),
+                        &data_[static_cast<std::size_t>(rows[r] * stride_)],
+                        static_cast<std::size_t>(columns_) * sizeof(float));
+        return result;
+    }
 
     template <typename Generator>
     GuardedMatrix& fill(Generator&& next) {
@@ -57,13 +71,19 @@ class GuardedMatrix {
         return *this;
     }
 
-    void expect_guards_intact() {
+    void expect_guards_intact() const {
         for (std::int64_t i = 0; i < static_cast<std::int64_t>(data_.size()); ++i)
             if (i % stride_ >= columns_ || i >= rows_ * stride_) {
                 ASSERT_EQ(data_[static_cast<std::size_t>(i)], kCanary) << "written outside the view at " << i;
             }
     }
-    bool equal_bits(GuardedMatrix& other) {
+    bool same_row(std::int64_t row, const GuardedMatrix& other, std::int64_t other_row) const {
+        return columns_ == other.columns_ &&
+               std::memcmp(&data_[static_cast<std::size_t>(row * stride_)],
+                           &other.data_[static_cast<std::size_t>(other_row * other.stride_)],
+                           static_cast<std::size_t>(columns_) * sizeof(float)) == 0;
+    }
+    bool equal_bits(const GuardedMatrix& other) const {
         return data_.size() == other.data_.size() &&
                std::memcmp(data_.data(), other.data_.data(), data_.size() * sizeof(float)) == 0;
     }

@@ -1,6 +1,6 @@
 #include "cpp/ops/rms_norm.h"
 
-#include "tests/ops/op_fixture.h"
+#include "tests/ops/contract_suite.h"
 #include "tests/ops/oracle/rms_norm_oracle.h"
 
 namespace ninfer {
@@ -10,6 +10,7 @@ using testing_support::GuardedMatrix;
 using testing_support::NormalSource;
 using testing_support::OpEnvironment;
 using testing_support::OpTest;
+using testing_support::RowList;
 using testing_support::test_seed;
 
 constexpr float kEpsilon = 1e-6F;
@@ -67,22 +68,8 @@ TEST_P(RmsNormTest, MatchesOracle) {
         for (const bool with_residual : {false, true}) expect_matches_oracle(ops(), columns, with_residual);
 }
 
-TEST_P(RmsNormTest, SameBitsOnEveryInstructionSetAndThreadCount) {
-    for (const auto columns : kColumnCounts) {
-        Case scalar(5, columns, test_seed());
-        Case here(5, columns, test_seed());
-        OpEnvironment one(1);
-        OpEnvironment three(3);
-        cpu_op_table(InstructionSet::kScalar).rms_norm(one.context(), scalar.args(true));
-        ops().rms_norm(three.context(), here.args(true));
-        EXPECT_TRUE(here.output.equal_bits(scalar.output)) << columns;
-    }
-}
-
-TEST_P(RmsNormTest, NoRowsAndInPlace) {
+TEST_P(RmsNormTest, InPlace) {
     OpEnvironment environment;
-    Case empty(0, 64, test_seed());
-    ops().rms_norm(environment.context(), empty.args(true));
     Case apart(2, 70, test_seed());
     Case inside(2, 70, test_seed());
     ops().rms_norm(environment.context(), apart.args(false));
@@ -91,6 +78,47 @@ TEST_P(RmsNormTest, NoRowsAndInPlace) {
     ops().rms_norm(environment.context(), args);
     EXPECT_TRUE(inside.input.equal_bits(apart.output));
 }
+
+TEST_P(RmsNormTest, AResidualOfAnotherShapeStopsTheProcess) {
+    for (const auto& [rows, columns] : {std::pair<std::int64_t, std::int64_t>{2, 65}, {3, 64}, {1, 64}}) {
+        Case test(2, 64, test_seed());
+        test.residual = GuardedMatrix(rows, columns);
+        EXPECT_DEATH(
+            {
+                OpEnvironment environment;
+                ops().rms_norm(environment.context(), test.args(true));
+            },
+            "args.residual");
+    }
+}
+
+// One call of the contract suite, with or without a residual.
+struct RmsNormCase : Case {
+    RmsNormCase(std::int64_t rows, std::int64_t columns, bool residual_added)
+        : Case(rows, columns, test_seed()), with_residual(residual_added) {}
+    static std::vector<RmsNormCase> contract_cases() {
+        std::vector<RmsNormCase> cases;
+        for (const auto columns : kColumnCounts)
+            for (const bool with_residual : {false, true}) cases.emplace_back(9, columns, with_residual);
+        return cases;
+    }
+    std::string name() const {
+        return std::to_string(weight.size()) + " columns" + (with_residual ? " with residual" : "");
+    }
+    std::int64_t rows() const { return input.rows(); }
+    RmsNormCase select(const RowList& rows) const {
+        RmsNormCase result = *this;
+        result.input = input.select(rows);
+        result.residual = residual.select(rows);
+        result.output = output.select(rows);
+        return result;
+    }
+    std::size_t scratch_bytes(int) const { return 0; }
+    void run(const OpTable& ops, OpContext& context) { ops.rms_norm(context, args(with_residual)); }
+    std::vector<GuardedMatrix*> written() { return {&output, &residual}; }
+    bool with_residual;
+};
+NINFER_INSTANTIATE_CONTRACT_SUITE(RmsNormCase);
 
 NINFER_INSTANTIATE_OP_TEST(RmsNormTest);
 

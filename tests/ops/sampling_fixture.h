@@ -82,8 +82,4 @@ inline SampledToken sample_one(const OpTable& ops, const SamplingCase& test, int
     return sample_batch(ops, test, {test.input}, threads)[0];
 }
 
-inline bool same_token(const SampledToken& a, const SampledToken& b) {
-    return a.id == b.id && std::memcmp(&a, &b, sizeof(SampledToken)) == 0;
-}
-
 }  // namespace ninfer::testing_support

@@ -1,18 +1,22 @@
 #include "cpp/ops/sampling.h"
 
 #include <cmath>
+#include <memory>
 
 #include "cpp/ops/philox.h"
+#include "tests/ops/contract_suite.h"
 #include "tests/ops/oracle/sampling_oracle.h"
 #include "tests/ops/sampling_fixture.h"
 
 namespace ninfer {
 namespace {
 
+using testing_support::GuardedMatrix;
 using testing_support::kInfinity;
 using testing_support::kNan;
+using testing_support::NormalSource;
 using testing_support::OpTest;
-using testing_support::same_token;
+using testing_support::RowList;
 using testing_support::sample_batch;
 using testing_support::sample_one;
 using testing_support::SamplingCase;
@@ -249,28 +253,56 @@ TEST_P(SamplingTest, ImpossibleTokensHaveALogprob) {
 
 // Exactness
 
-TEST_P(SamplingTest, SameBitsOnEveryInstructionSetBatchAndThreadCount) {
-    for (const std::int64_t count : {17, 257, 4097, 9000}) {
-        auto test = SamplingCase::normal(count, 2.0, test_seed(), 3);
-        test.penalise(0.1F, 0.2F, 1.2F, 3);
-        std::vector<SamplerInput> inputs;
+// Rows of the contract suite: every combination of filters, half of them with penalties and a bias.
+struct SampleCase {
+    explicit SampleCase(std::int64_t token_count)
+        : source(std::make_shared<SamplingCase>(SamplingCase::normal(token_count, 2.0, test_seed()))),
+          logits(std::ssize(kFilters), token_count + 3),
+          outputs(std::ssize(kFilters), kOutputFloats) {
+        source->penalise(0.1F, 0.2F, 1.2F, 3).add_bias({{2, 1.5F}});
+        NormalSource normal(test_seed() + 1, 2.0);
+        logits.fill(normal);
+        for (std::int64_t row = 0; row < rows(); ++row)
+            for (std::int64_t padding = 0; padding < 3; ++padding) logits.at(row, token_count + padding) = kInfinity;
         for (const Filters& filters : kFilters) {
-            inputs.push_back(inputs.size() % 2 == 0 ? test.input : SamplerInput{});
-            inputs.back().temperature = filters.temperature;
-            inputs.back().top_k = filters.top_k;
-            inputs.back().top_p = filters.top_p;
-            inputs.back().min_p = filters.min_p;
-            inputs.back().logprobs = static_cast<std::int32_t>(inputs.size() % 6) - 1;
-            inputs.back().output_index = inputs.size();
-        }
-        const auto scalar = sample_batch(cpu_op_table(InstructionSet::kScalar), test, inputs, 1);
-        const auto batch = sample_batch(ops(), test, inputs, 3);
-        for (std::size_t i = 0; i < inputs.size(); ++i) {
-            EXPECT_TRUE(same_token(batch[i], scalar[i])) << count << " row " << i;
-            EXPECT_TRUE(same_token(sample_batch(ops(), test, {inputs[i]}, 1)[0], scalar[i])) << count << " row " << i;
+            auto& input = inputs.emplace_back(inputs.size() % 2 == 0 ? source->input : SamplerInput{});
+            input.temperature = filters.temperature;
+            input.top_k = filters.top_k;
+            input.top_p = filters.top_p;
+            input.min_p = filters.min_p;
+            input.logprobs = static_cast<std::int32_t>(inputs.size() % 6) - 1;
+            input.output_index = inputs.size();
         }
     }
-}
+    static std::vector<SampleCase> contract_cases() {
+        return {SampleCase(17), SampleCase(257), SampleCase(4097), SampleCase(9000)};
+    }
+    std::string name() const { return std::to_string(source->tokens()) + " tokens"; }
+    std::int64_t rows() const { return logits.rows(); }
+    SampleCase select(const RowList& rows) const {
+        SampleCase result = *this;
+        result.logits = logits.select(rows);
+        result.outputs = outputs.select(rows);
+        result.inputs.clear();
+        for (const auto row : rows) result.inputs.push_back(inputs[static_cast<std::size_t>(row)]);
+        return result;
+    }
+    std::size_t scratch_bytes(int) const { return sampling_scratch_bytes(rows(), logits.columns()); }
+    void run(const OpTable& ops, OpContext& context) {
+        std::vector<SampledToken> tokens(inputs.size());
+        ops.sample(context, {logits.view(), source->tokens(), inputs.data(), tokens.data()});
+        for (std::size_t row = 0; row < tokens.size(); ++row)
+            std::memcpy(&outputs.at(static_cast<std::int64_t>(row), 0), &tokens[row], sizeof(SampledToken));
+    }
+    std::vector<GuardedMatrix*> written() { return {&outputs}; }
+
+    static constexpr std::int64_t kOutputFloats = sizeof(SampledToken) / sizeof(float);
+    std::shared_ptr<SamplingCase> source;
+    GuardedMatrix logits;
+    GuardedMatrix outputs;  // the bytes of each row's SampledToken
+    std::vector<SamplerInput> inputs;
+};
+NINFER_INSTANTIATE_CONTRACT_SUITE(SampleCase);
 
 TEST_P(SamplingTest, FiltersThatKeepEverythingChangeNothing) {
     auto test = SamplingCase::normal(3000, 1.0, test_seed());

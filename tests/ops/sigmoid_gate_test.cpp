@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "tests/ops/op_fixture.h"
+#include "tests/ops/contract_suite.h"
 #include "tests/ops/oracle/sigmoid_gate_oracle.h"
 
 namespace ninfer {
@@ -12,6 +12,7 @@ using testing_support::GuardedMatrix;
 using testing_support::NormalSource;
 using testing_support::OpEnvironment;
 using testing_support::OpTest;
+using testing_support::RowList;
 using testing_support::test_seed;
 
 constexpr std::int64_t kHeadDims[] = {1, 15, 16, 17, 40, 64, 256};
@@ -62,24 +63,29 @@ TEST_P(SigmoidGateTest, MatchesOracle) {
         for (const std::int64_t stride : {head_dim, 2 * head_dim}) expect_matches_oracle(ops(), head_dim, stride);
 }
 
-TEST_P(SigmoidGateTest, SameBitsOnEveryInstructionSetAndThreadCount) {
-    for (const auto head_dim : kHeadDims) {
-        Case scalar(5, 2, head_dim, 2 * head_dim);
-        Case here(5, 2, head_dim, 2 * head_dim);
-        OpEnvironment one(1);
-        OpEnvironment three(3);
-        cpu_op_table(InstructionSet::kScalar).sigmoid_gate(one.context(), scalar.args());
-        ops().sigmoid_gate(three.context(), here.args());
-        EXPECT_TRUE(here.values.equal_bits(scalar.values)) << head_dim;
+struct SigmoidGateCase : Case {
+    using Case::Case;
+    static std::vector<SigmoidGateCase> contract_cases() {
+        std::vector<SigmoidGateCase> cases;
+        for (const auto head_dim : kHeadDims)
+            for (const std::int64_t stride : {head_dim, 2 * head_dim}) cases.emplace_back(9, 2, head_dim, stride);
+        return cases;
     }
-}
-
-TEST_P(SigmoidGateTest, NoRowsDoNothing) {
-    OpEnvironment environment;
-    Case empty(0, 2, 16, 32);
-    ops().sigmoid_gate(environment.context(), empty.args());
-    empty.values.expect_guards_intact();
-}
+    std::string name() const {
+        return "heads of " + std::to_string(head_dim) + ", gates " + std::to_string(gate_head_stride) + " apart";
+    }
+    std::int64_t rows() const { return values.rows(); }
+    SigmoidGateCase select(const RowList& rows) const {
+        SigmoidGateCase result = *this;
+        result.values = values.select(rows);
+        result.gate = gate.select(rows);
+        return result;
+    }
+    std::size_t scratch_bytes(int) const { return 0; }
+    void run(const OpTable& ops, OpContext& context) { ops.sigmoid_gate(context, args()); }
+    std::vector<GuardedMatrix*> written() { return {&values}; }
+};
+NINFER_INSTANTIATE_CONTRACT_SUITE(SigmoidGateCase);
 
 NINFER_INSTANTIATE_OP_TEST(SigmoidGateTest);
 
