@@ -6,12 +6,13 @@
 // q^T S) and, with the tile in L1, load and store each value once (a call of one row: twice). Gop/s counts those 4; it
 // stands beside lanes x 2 pipes x clock of the core.
 
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
 #include <vector>
 
+#include "bench/support/machine.h"
+#include "bench/support/machine_limits.h"
 #include "cpp/base/cpu_features.h"
 #include "cpp/ops/cpu/cpu_op_table.h"
 #include "cpp/ops/op_context.h"
@@ -22,24 +23,6 @@ namespace {
 constexpr int kLayers = 18;
 constexpr double kOperationsPerValue = 4.0;
 constexpr int kRepeats = 7;
-
-double seconds_now() {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-// Fastest of kRepeats, after one run to warm up.
-template <typename Run>
-double fastest_seconds(Run run) {
-    run();
-    double best = 1e30;
-    for (int i = 0; i < kRepeats; ++i) {
-        const double begin = seconds_now();
-        run();
-        const double seconds = seconds_now() - begin;
-        best = seconds < best ? seconds : best;
-    }
-    return best;
-}
 
 std::vector<float> ramp(std::int64_t count, float scale) {
     std::vector<float> values(static_cast<std::size_t>(count));
@@ -80,7 +63,8 @@ double seconds_per_call(const OpTable& ops, int threads, const RecurrentStateLay
         .segments = &segment,
         .segment_count = 1,
     };
-    return fastest_seconds([&] { ops.gated_delta_rule(context, args); });
+    ops.gated_delta_rule(context, args);
+    return bench::best_seconds(pool, kRepeats, [&] { ops.gated_delta_rule(context, args); });
 }
 
 }  // namespace
@@ -92,6 +76,7 @@ int main(int argc, char** argv) {
     const RecurrentStateLayout layout{
         .value_heads = 16, .key_heads = 16, .key_dim = 128, .value_dim = 128, .conv_width = 4};
     const double values = static_cast<double>(layout.head_floats());
+    bench::print_machine();
     std::printf("gated_delta_rule, 16 heads of 128 x 128, %d thread(s), fastest of %d\n", threads, kRepeats);
     std::printf("%-8s %6s %16s %20s %12s %14s\n", "isa", "rows", "ns/(token,head)", "ms/token, 18 layers", "Gop/s",
                 "L1 GB/s");

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "bench/support/machine.h"
 #include "bench/support/machine_limits.h"
 #include "cpp/ops/cpu/cpu_op_table.h"
 
@@ -134,6 +135,7 @@ void run_all(const Options& options) {
         ThreadPool pool(options.threads);
         limits = {read_bandwidth(pool), compute_peak(pool, options.isa)};
     }
+    print_machine();
     std::printf("%s, %d threads; limits: read %.1f GB/s, int8 %.0f GOPS, bf16 %.0f, f32 %.0f (multiply-add = 2)\n",
                 to_string(options.isa).data(), options.threads, limits.bandwidth * 1e-9, limits.peak.int8 * 1e-9,
                 limits.peak.bf16 * 1e-9, limits.peak.f32 * 1e-9);

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "bench/support/machine.h"
 #include "bench/support/machine_limits.h"
 #include "cpp/ops/cpu/cpu_op_table.h"
 
@@ -152,6 +153,7 @@ void run_all(const Options& options) {
         ThreadPool pool(options.threads);
         limits = {read_bandwidth(pool), compute_peak(pool, options.isa).f32};
     }
+    print_machine();
     std::printf("%s, %d threads; limits: read %.1f GB/s, f32 %.0f GFLOP/s (multiply-add = 2)\n",
                 to_string(options.isa).data(), options.threads, limits.bandwidth * 1e-9, limits.f32 * 1e-9);
     for (const auto& shape : kShapes)

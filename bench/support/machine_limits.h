@@ -35,28 +35,39 @@ double best_seconds(const ThreadPool& pool, int repeats, Work&& work) {
     return best;
 }
 
+inline constexpr std::int64_t kReadBlock = 64 << 10;
+
+// All threads together read `bytes` from `begin` in whole blocks; a remainder is left out.
+inline void read_once(ThreadPool& pool, const std::byte* begin, std::int64_t bytes) {
+    std::atomic<int> sink{0};
+    pool.parallel_for(bytes / kReadBlock, [&](std::int64_t block, int) {
+        const auto* const p = reinterpret_cast<const __m128i*>(begin + block * kReadBlock);
+        __m128i sums[8] = {};
+        for (std::int64_t i = 0; i < kReadBlock / 16; i += 8)
+            for (int j = 0; j < 8; ++j) sums[j] = _mm_xor_si128(sums[j], _mm_load_si128(p + i + j));
+        for (int j = 1; j < 8; ++j) sums[0] = _mm_xor_si128(sums[0], sums[j]);
+        sink.fetch_add(_mm_cvtsi128_si32(sums[0]), std::memory_order_relaxed);
+    });
+}
+
 // Bytes per second that all threads together read from memory: the fastest 16 MiB of 256 MiB, read several times in
 // turn, so that no cache helps.
 inline double read_bandwidth(ThreadPool& pool) {
-    constexpr std::int64_t kBlock = 1 << 20;
-    constexpr std::int64_t kBlocks = 16;
+    constexpr std::int64_t kRegionBytes = std::int64_t{16} << 20;
     constexpr std::int64_t kRegions = 16;
-    HostBuffer buffer(static_cast<std::size_t>(kBlock * kBlocks * kRegions));
+    HostBuffer buffer(static_cast<std::size_t>(kRegionBytes * kRegions));
     std::fill_n(buffer.data(), buffer.size(), std::byte{1});
-    std::atomic<int> sink{0};
     std::int64_t region = 0;
-    const double seconds = best_seconds(pool, 8 * kRegions, [&] {
-        const std::byte* const begin = buffer.data() + region++ % kRegions * kBlocks * kBlock;
-        pool.parallel_for(kBlocks, [&](std::int64_t block, int) {
-            const auto* const p = reinterpret_cast<const __m128i*>(begin + block * kBlock);
-            __m128i sums[8] = {};
-            for (std::int64_t i = 0; i < kBlock / 16; i += 8)
-                for (int j = 0; j < 8; ++j) sums[j] = _mm_xor_si128(sums[j], _mm_load_si128(p + i + j));
-            for (int j = 1; j < 8; ++j) sums[0] = _mm_xor_si128(sums[0], sums[j]);
-            sink.fetch_add(_mm_cvtsi128_si32(sums[0]), std::memory_order_relaxed);
-        });
-    });
-    return static_cast<double>(kBlock * kBlocks) / seconds;
+    const double seconds = best_seconds(
+        pool, 8 * kRegions, [&] { read_once(pool, buffer.data() + region++ % kRegions * kRegionBytes, kRegionBytes); });
+    return static_cast<double>(kRegionBytes) / seconds;
+}
+
+// Seconds in which all threads together read `bytes` that they have just read: from the cache, as far as it holds them.
+inline double cached_read_seconds(ThreadPool& pool, std::int64_t bytes) {
+    HostBuffer buffer(static_cast<std::size_t>(bytes));
+    std::fill_n(buffer.data(), buffer.size(), std::byte{1});
+    return best_seconds(pool, 50, [&] { read_once(pool, buffer.data(), bytes); });
 }
 
 inline constexpr int kPeakRounds = 100'000;

@@ -9,6 +9,7 @@
 #include <random>
 #include <vector>
 
+#include "bench/support/machine.h"
 #include "bench/support/machine_limits.h"
 #include "cpp/ops/cpu/cpu_op_table.h"
 #include "cpp/ops/op_context.h"
@@ -58,6 +59,7 @@ int bench_row_op(int argc, char** argv, const char* title, std::int64_t bytes_pe
     ThreadPool pool(threads);
     ScratchArena scratch(std::size_t{256} << 20);
     OpContext context{pool, scratch};
+    print_machine();
     std::printf("%s, %d thread(s), %lld bytes per row\n", title, threads, static_cast<long long>(bytes_per_row));
     for (const auto rows : kRowCounts) {
         auto run = make(rows);
