@@ -81,7 +81,23 @@ struct SequenceSummary {
     std::int64_t prompt_tokens_computed;
 };
 
-void bind_summaries(nb::module_& module) {
+void bind_values(nb::module_& module) {
+    nb::class_<PendingBatch>(module, "PendingBatch", "A computed unit that waits for exactly one commit or abort.")
+        .def_prop_ro("tokens", [](const PendingBatch& batch) {
+            return std::vector<SampledToken>(batch.sampled.begin(), batch.sampled.begin() + batch.rows);
+        });
+
+    nb::class_<ProgramOptions>(module, "ProgramOptions", "Sizes of a program; all fields must be set.")
+        .def(nb::init<>())
+        .def_prop_rw(
+            "cpu_isa", [](const ProgramOptions& options) { return std::string(to_string(options.isa)); },
+            [](ProgramOptions& options, const std::string& name) { options.isa = instruction_set(name); })
+        .def_rw("threads", &ProgramOptions::threads)
+        .def_rw("kv_pages", &ProgramOptions::kv_pages)
+        .def_rw("max_context", &ProgramOptions::max_context)
+        .def_rw("max_concurrency", &ProgramOptions::max_concurrency)
+        .def_rw("max_unit_rows", &ProgramOptions::max_unit_rows)
+        .def_rw("valid_tokens", &ProgramOptions::valid_tokens);
     nb::class_<SequenceSummary>(module, "SequenceSummary", "Token counts of a sequence at one moment.")
         .def_ro("tokens", &SequenceSummary::tokens)
         .def_ro("computed", &SequenceSummary::computed)
@@ -97,6 +113,50 @@ void bind_summaries(nb::module_& module) {
         .def_ro("weight_bytes", &ProgramStatistics::weight_bytes)
         .def_ro("scratch_peak_bytes", &ProgramStatistics::scratch_peak_bytes)
         .def_ro("tokens_computed", &ProgramStatistics::tokens_computed);
+}
+
+void require_possible(const ProgramOptions& options, const DecoderSpec& spec) {
+    require(options.threads >= 1, "threads must be at least 1");
+    require(options.max_concurrency >= 1 && options.max_concurrency <= Decoder::kMaxSequences,
+            "max_concurrency must be 1 to 8");
+    require(options.max_unit_rows >= 1, "max_unit_rows must be at least 1");
+    require(options.max_context >= 0, "max_context must be at least 0");
+    require(options.kv_pages >= 0 && options.kv_pages <= INT32_MAX, "kv_pages must be 0 to 2^31 - 1");
+    require(options.valid_tokens >= 1 && options.valid_tokens <= spec.vocab_size,
+            "valid_tokens must be 1 to the vocabulary size");
+}
+
+void bind_sequences(nb::class_<Program>& program) {
+    program.def(
+        "open_sequence",
+        [](Program& self, std::int64_t tokens, bool count_tokens) {
+            require(tokens >= 0, "tokens must be at least 0");
+            return to_python<std::uint64_t>(self.open_sequence(tokens, count_tokens));
+        },
+        nb::arg("tokens"), nb::arg("count_tokens") = false,
+        "Reserves everything for `tokens` tokens, prompt and output; count_tokens is needed for penalties.");
+    program.def(
+        "close_sequence",
+        [](Program& self, std::uint64_t handle) { return to_python<std::monostate>(self.close_sequence({handle})); },
+        nb::arg("sequence"));
+    program.def(
+        "append",
+        [](Program& self, std::uint64_t handle, const TokenArray& tokens, bool forced_output) {
+            const auto origin = forced_output ? TokenOrigin::kOutput : TokenOrigin::kPrompt;
+            return to_python<std::monostate>(self.append({handle}, {tokens.data(), tokens.size()}, origin));
+        },
+        nb::arg("sequence"), nb::arg("tokens").noconvert(), nb::arg("forced_output") = false,
+        "Appends prompt tokens, or output that is forced instead of sampled, int32 [n], to the ledger.");
+    program.def(
+        "sequence",
+        [](const Program& self, std::uint64_t handle) -> std::variant<SequenceSummary, Refusal> {
+            const auto found = self.find({handle});
+            if (!found) return found.error();
+            const Sequence& sequence = *found.value();
+            return SequenceSummary{std::ssize(sequence.tokens), sequence.computed, sequence.reserved,
+                                   sequence.prompt_tokens_computed};
+        },
+        nb::arg("sequence"), "Token counts of a sequence.");
 }
 
 void bind_units(nb::class_<Program>& program) {
@@ -155,24 +215,7 @@ void bind_units(nb::class_<Program>& program) {
 }  // namespace
 
 void bind_program(nb::module_& module) {
-    bind_summaries(module);
-    nb::class_<PendingBatch>(module, "PendingBatch", "A computed unit that waits for exactly one commit or abort.")
-        .def_prop_ro("tokens", [](const PendingBatch& batch) {
-            return std::vector<SampledToken>(batch.sampled.begin(), batch.sampled.begin() + batch.rows);
-        });
-
-    nb::class_<ProgramOptions>(module, "ProgramOptions", "Sizes of a program; all fields must be set.")
-        .def(nb::init<>())
-        .def_prop_rw(
-            "cpu_isa", [](const ProgramOptions& options) { return std::string(to_string(options.isa)); },
-            [](ProgramOptions& options, const std::string& name) { options.isa = instruction_set(name); })
-        .def_rw("threads", &ProgramOptions::threads)
-        .def_rw("kv_pages", &ProgramOptions::kv_pages)
-        .def_rw("max_context", &ProgramOptions::max_context)
-        .def_rw("max_concurrency", &ProgramOptions::max_concurrency)
-        .def_rw("max_unit_rows", &ProgramOptions::max_unit_rows)
-        .def_rw("valid_tokens", &ProgramOptions::valid_tokens);
-
+    bind_values(module);
     nb::class_<Program> program(
         module, "Program",
         "Sequences and model units of one loaded model. One thread at a time. Every call returns its "
@@ -180,48 +223,12 @@ void bind_program(nb::module_& module) {
     program.def(
         "__init__",
         [](Program* self, const ModelSource& model, const std::string& kv_dtype, const ProgramOptions& options) {
-            require(options.threads >= 1, "threads must be at least 1");
-            require(options.max_concurrency >= 1 && options.max_concurrency <= Decoder::kMaxSequences,
-                    "max_concurrency must be 1 to 8");
-            require(options.max_unit_rows >= 1, "max_unit_rows must be at least 1");
-            require(options.max_context >= 0, "max_context must be at least 0");
-            require(options.kv_pages >= 0 && options.kv_pages <= INT32_MAX, "kv_pages must be 0 to 2^31 - 1");
-            require(options.valid_tokens >= 1 && options.valid_tokens <= model.spec.vocab_size,
-                    "valid_tokens must be 1 to the vocabulary size");
+            require_possible(options, model.spec);
             new (self) Program(model.spec, model.store, kv_storage(kv_dtype), options);
         },
         nb::arg("model"), nb::arg("kv_dtype"), nb::arg("options"));
-    program.def(
-        "open_sequence",
-        [](Program& self, std::int64_t tokens, bool count_tokens) {
-            require(tokens >= 0, "tokens must be at least 0");
-            return to_python<std::uint64_t>(self.open_sequence(tokens, count_tokens));
-        },
-        nb::arg("tokens"), nb::arg("count_tokens") = false,
-        "Reserves everything for `tokens` tokens, prompt and output; count_tokens is needed for penalties.");
-    program.def(
-        "close_sequence",
-        [](Program& self, std::uint64_t handle) { return to_python<std::monostate>(self.close_sequence({handle})); },
-        nb::arg("sequence"));
-    program.def(
-        "append",
-        [](Program& self, std::uint64_t handle, const TokenArray& tokens, bool forced_output) {
-            const auto origin = forced_output ? TokenOrigin::kOutput : TokenOrigin::kPrompt;
-            return to_python<std::monostate>(self.append({handle}, {tokens.data(), tokens.size()}, origin));
-        },
-        nb::arg("sequence"), nb::arg("tokens").noconvert(), nb::arg("forced_output") = false,
-        "Appends prompt tokens, or output that is forced instead of sampled, int32 [n], to the ledger.");
+    bind_sequences(program);
     bind_units(program);
-    program.def(
-        "sequence",
-        [](const Program& self, std::uint64_t handle) -> std::variant<SequenceSummary, Refusal> {
-            const auto found = self.find({handle});
-            if (!found) return found.error();
-            const Sequence& sequence = *found.value();
-            return SequenceSummary{std::ssize(sequence.tokens), sequence.computed, sequence.reserved,
-                                   sequence.prompt_tokens_computed};
-        },
-        nb::arg("sequence"), "Token counts of a sequence.");
     program.def("statistics", &Program::statistics);
     program.def_prop_ro("vocab_size", [](const Program& self) { return self.decoder().spec().vocab_size; });
     program.def_prop_ro("valid_tokens", &Program::valid_tokens);

@@ -250,40 +250,6 @@ class SampledToken:
     @property
     def top_logprobs(self) -> list[tuple[int, float]]: ...
 
-class SequenceSummary:
-    """Token counts of a sequence at one moment."""
-
-    @property
-    def tokens(self) -> int: ...
-    @property
-    def computed(self) -> int: ...
-    @property
-    def reserved(self) -> int: ...
-    @property
-    def prompt_tokens_computed(self) -> int: ...
-
-class ProgramStatistics:
-    """What a program holds at one moment."""
-
-    @property
-    def pages_total(self) -> int: ...
-    @property
-    def pages_free(self) -> int: ...
-    @property
-    def lanes_total(self) -> int: ...
-    @property
-    def lanes_open(self) -> int: ...
-    @property
-    def state_image_bytes(self) -> int: ...
-    @property
-    def page_bytes(self) -> int: ...
-    @property
-    def weight_bytes(self) -> int: ...
-    @property
-    def scratch_peak_bytes(self) -> int: ...
-    @property
-    def tokens_computed(self) -> int: ...
-
 class PendingBatch:
     """A computed unit that waits for exactly one commit or abort."""
 
@@ -323,6 +289,40 @@ class ProgramOptions:
     @valid_tokens.setter
     def valid_tokens(self, arg: int, /) -> None: ...
 
+class SequenceSummary:
+    """Token counts of a sequence at one moment."""
+
+    @property
+    def tokens(self) -> int: ...
+    @property
+    def computed(self) -> int: ...
+    @property
+    def reserved(self) -> int: ...
+    @property
+    def prompt_tokens_computed(self) -> int: ...
+
+class ProgramStatistics:
+    """What a program holds at one moment."""
+
+    @property
+    def pages_total(self) -> int: ...
+    @property
+    def pages_free(self) -> int: ...
+    @property
+    def lanes_total(self) -> int: ...
+    @property
+    def lanes_open(self) -> int: ...
+    @property
+    def state_image_bytes(self) -> int: ...
+    @property
+    def page_bytes(self) -> int: ...
+    @property
+    def weight_bytes(self) -> int: ...
+    @property
+    def scratch_peak_bytes(self) -> int: ...
+    @property
+    def tokens_computed(self) -> int: ...
+
 class Program:
     """
     Sequences and model units of one loaded model. One thread at a time. Every call returns its value or a Refusal that changed nothing.
@@ -344,6 +344,9 @@ class Program:
         """
         Appends prompt tokens, or output that is forced instead of sampled, int32 [n], to the ledger.
         """
+
+    def sequence(self, sequence: int) -> SequenceSummary | Refusal:
+        """Token counts of a sequence."""
 
     def prefill(self, sequence: int, limit: int) -> int | Refusal:
         """
@@ -382,9 +385,6 @@ class Program:
 
     def last_logits(self, row: int) -> list[float]:
         """A copy of one row of the last sampled unit's logits."""
-
-    def sequence(self, sequence: int) -> SequenceSummary | Refusal:
-        """Token counts of a sequence."""
 
     def statistics(self) -> ProgramStatistics: ...
     @property
