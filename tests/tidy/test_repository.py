@@ -11,6 +11,7 @@ import pytest
 
 from tests.tidy.rules import (
     core_import,
+    dangling_references,
     foreign_trees,
     import_limits,
     include_directions,
@@ -25,6 +26,7 @@ from tests.tidy.source_tree import Finding, SourceTree
 ROOT = Path(__file__).resolve().parents[2]
 RULES = [
     core_import.check,
+    dangling_references.check,
     foreign_trees.check,
     import_limits.check,
     include_directions.check,

@@ -12,6 +12,7 @@ import pytest
 from tests.tidy import make_stub
 from tests.tidy.rules import (
     core_import,
+    dangling_references,
     foreign_trees,
     import_limits,
     include_directions,
@@ -26,6 +27,14 @@ from tests.tidy.source_tree import Finding, SourceTree
 
 Rule = Callable[[SourceTree], list[Finding]]
 UNFINISHED = "TO" + "DO"
+DANGLING = (
+    "decisions " + "D-2",
+    "physical" + "-core",
+    "context" + "-policy",
+    "quality" + ".md",
+    "serving" + " contract",
+)
+NUMBERED = "docs/design/a.md"
 MACHINE_PATH = "/wo" + "rk/shared"
 LONG_BODY = "  f();\n" * 70
 
@@ -83,6 +92,12 @@ BAD: list[tuple[Rule, dict[str, str], str]] = [
     (unfinished_markers.check, {"docs/a.md": f"{UNFINISHED}\n"}, "unfinished work"),
     (machine_paths.check, {"docs/a.md": f"see {MACHINE_PATH}\n"}, "a path of one machine"),
     (machine_paths.check, {".ci/run": f'cd "{MACHINE_PATH}"\n'}, "a path of one machine"),
+    *[(dangling_references.check, {"cpp/ops/a.h": f"// see {name}\n"}, "that is not here") for name in DANGLING],
+    (
+        dangling_references.check,
+        {"cpp/ops/a.h": f"// N-12 of {NUMBERED}\n", NUMBERED: "N-1\n"},
+        f"{NUMBERED} has no rule N-12",
+    ),
     (foreign_trees.check, {"third_party/x/x.h": ""}, "copy of another project"),
     (foreign_trees.check, {".gitmodules": ""}, "copy of another project"),
     (foreign_trees.check, {"python/ninfer/libx.so": ""}, "compiled or packed"),
@@ -129,6 +144,14 @@ GOOD: list[tuple[Rule, dict[str, str]]] = [
     (module_names.check, {"cpp/base/assert.h": "", "python/ninfer/utilisation.py": "", "docs/common.md": ""}),
     (unfinished_markers.check, {"cpp/ops/a.cpp": f"// {UNFINISHED.lower()} lists are {UNFINISHED}LIST\n"}),
     (machine_paths.check, {"docs/a.md": f"$PWD{MACHINE_PATH} and a{MACHINE_PATH}\n"}),
+    (
+        dangling_references.check,
+        {
+            "cpp/ops/a.h": f"// N-1 of {NUMBERED}, {DANGLING[3]}\n",
+            NUMBERED: "N-1\n",
+            f"docs/{DANGLING[3]}": "",
+        },
+    ),
     (foreign_trees.check, {"cpp/base/a.h": "", "python/ninfer/demo/model.safetensors": ""}),
     (
         size_limits.check,

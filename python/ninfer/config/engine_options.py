@@ -1,4 +1,4 @@
-"""The options of a loaded model: names and defaults as in the serving contract, dashes as underscores."""
+"""The options of a loaded model: as on the command line, dashes as underscores."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from ninfer.config.model_config import ModelConfig, Qwen35Config
 from ninfer.errors import CapacityError, OptionError
 
 PAGE_TOKENS = 64
-# One unit never needs more rows than this to reach full speed (decisions D-15).
+# One unit never needs more rows than this to reach full speed.
 MAX_AUTO_CHUNK = 2048
 _KV_SHARE_OF_FREE_MEMORY = 0.25
 _KV_ELEMENT_BYTES: Mapping[str, int] = {"f32": 4, "bf16": 2, "int8": 1}

@@ -201,7 +201,7 @@ def _tuple(name: str, values: Any) -> tuple[Any, ...]:
 def load(path: str | Path, *, progress: Progress | None = None, **options: Any) -> Engine:
     """Loads a model and returns an engine that computes with it.
 
-    path: a Hugging Face directory or a `.gguf` file. options: fields of `EngineOptions`, the serving contract's options
+    path: a Hugging Face directory or a `.gguf` file. options: fields of `EngineOptions`, the command line's options
     with underscores: `weights=`, `kv_dtype=`, `threads=`, `cpu_isa=`, `prefill_chunk=` … progress: called with (bytes
     done, bytes in all) while weights are packed.
 

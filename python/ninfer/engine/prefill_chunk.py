@@ -1,4 +1,4 @@
-"""How many tokens one prefill unit takes when nobody says: measured at load (decisions D-15)."""
+"""How many tokens one prefill unit takes when nobody says: measured at load."""
 
 from __future__ import annotations
 

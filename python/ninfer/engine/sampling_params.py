@@ -21,7 +21,7 @@ Number = TypeVar("Number", int, float)
 
 @dataclass(frozen=True)
 class SamplingParams:
-    """Fields and order of application as in the serving contract; ranges are checked here.
+    """The order of application is that of cpp/ops/sampling.h; ranges are checked here.
 
     temperature 0 or top_p 0: the best token. seed None: a fresh one per request. stop: strings that end the output and
     are not part of it. logprobs: None for none, else how many of the most probable tokens (0..20) are reported beside

@@ -9,7 +9,7 @@ from ninfer.config.config_fields import ConfigFields
 from ninfer.weights.end_tokens import directory_end_tokens, gguf_end_tokens, token_id_sources
 from ninfer.weights.model_files import GenerationDefaults
 
-# Least and most, as the serving contract allows them in a request.
+# Least and most, as a request may have them.
 TEMPERATURE = (0.0, 1e4)
 PROBABILITY = (0.0, 1.0)
 REPETITION_PENALTY = (1e-4, 1e4)
