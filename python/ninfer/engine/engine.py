@@ -164,10 +164,10 @@ class Engine:
 
     def _plan(self, prompt: Sequence[int], params: SamplingParams) -> GenerationPlan:
         model = self.model
-        frontend = model.frontend
+        tokenizer = model.frontend.tokenizer
         ids = _whole_numbers(prompt)
-        self._check_prompt(ids, frontend.is_token)
-        check_token_ids(params, model.files.config.vocab_size, frontend.is_token)
+        self._check_prompt(ids, tokenizer.has_token)
+        check_token_ids(params, model.files.config.vocab_size, tokenizer.has_token)
         room = model.capacity.max_context - len(ids)
         if room < 1:
             raise RequestError("prompt", f"{len(ids)} tokens fill the context of {model.capacity.max_context}")
@@ -176,9 +176,9 @@ class Engine:
             raise RequestError("max_tokens", f"expected at least 1, found {wanted}")
         end_ids = frozenset(params.stop_token_ids)
         if not params.ignore_eos:
-            end_ids |= frontend.tokenizer.eos_ids | frozenset(model.files.generation.eos_ids)
+            end_ids |= tokenizer.eos_ids
         return GenerationPlan(
-            ids, params.seeded(), min(wanted, room), end_ids, frontend.missing_ids, model.prefill_chunk
+            ids, params.seeded(), min(wanted, room), end_ids, tokenizer.missing_ids, model.prefill_chunk
         )
 
 

@@ -24,18 +24,10 @@ from ninfer.weights.model_files import ModelFiles
 
 @dataclass(frozen=True)
 class ModelFrontend:
-    """template is None for a base model: it completes text, but cannot chat.
-
-    missing_ids: ids below the vocabulary's size that stand for no token; they are never picked.
-    """
+    """template is None for a base model: it completes text, but cannot chat."""
 
     tokenizer: Tokenizer
     template: ChatTemplate | None
-    missing_ids: frozenset[int]
-
-    def is_token(self, token_id: int) -> bool:
-        """Whether a request may name this id: padded rows of the embedding are no tokens."""
-        return 0 <= token_id < self.tokenizer.vocab_size and token_id not in self.missing_ids
 
     def encode_chat(self, prompt: ChatPrompt) -> EncodedChat:
         """Raises RequestError if the model has no template, or one that ignores the tools of the request."""
@@ -55,8 +47,7 @@ def load_frontend(files: ModelFiles, template_file: Path | None, clock: Callable
     check_vocabulary(files.config, tokenizer.vocab_size, files.path)
     source = template_of_file(template_file) if template_file is not None else _own_template(files)
     template = None if source is None else ChatTemplate(source, tokenizer.named_tokens, clock)
-    missing = frozenset(token for token in range(tokenizer.vocab_size) if not tokenizer.has_token(token))
-    return ModelFrontend(tokenizer, template, missing)
+    return ModelFrontend(tokenizer, template)
 
 
 def _own_template(files: ModelFiles) -> TemplateSource | None:

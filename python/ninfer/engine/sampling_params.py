@@ -78,17 +78,21 @@ class SamplingParams:
 
 
 def default_sampling(defaults: GenerationDefaults) -> SamplingParams:
-    """What the model's author recommends: greedy where sampling is turned off, else their values over ours."""
+    """What the model's author recommends: greedy where sampling is turned off, else their values over neutral ones."""
     if defaults.do_sample is False:
         return SamplingParams(temperature=0.0)
-    ours = SamplingParams()
+    recommended = (defaults.temperature, defaults.top_p, defaults.top_k, defaults.min_p, defaults.repetition_penalty)
+    if all(value is None for value in recommended):
+        # The values that llama.cpp's users know.
+        return SamplingParams(temperature=0.8, top_k=40, top_p=0.95, min_p=0.05)
+    neutral = SamplingParams()
     return replace(
-        ours,
-        temperature=_first(defaults.temperature, ours.temperature),
-        top_p=_first(defaults.top_p, ours.top_p),
-        top_k=_first(defaults.top_k, ours.top_k),
-        min_p=_first(defaults.min_p, ours.min_p),
-        repetition_penalty=_first(defaults.repetition_penalty, ours.repetition_penalty),
+        neutral,
+        temperature=_first(defaults.temperature, neutral.temperature),
+        top_p=_first(defaults.top_p, neutral.top_p),
+        top_k=_first(defaults.top_k, neutral.top_k),
+        min_p=_first(defaults.min_p, neutral.min_p),
+        repetition_penalty=_first(defaults.repetition_penalty, neutral.repetition_penalty),
     )
 
 
