@@ -117,6 +117,24 @@ TEST_P(CausalConv1dTest, SameBitsOnEveryInstructionSetChunkingAndThreadCount) {
             }
 }
 
+TEST_P(CausalConv1dTest, SameBitsForAnyOrderOfSegmentsAndEveryThreadCount) {
+    for (const auto channels : kChannelCounts) {
+        const std::vector<std::int64_t> counts{kRows, 0, 1, 6};
+        Case expected(4, channels, counts);
+        OpEnvironment one(1);
+        expected.run_whole(cpu_op_table(InstructionSet::kScalar), one);
+        for (const int threads : {1, 2, 3}) {
+            Case reversed(4, channels, counts);
+            OpEnvironment environment(threads);
+            std::vector<ConvSegment> segments;
+            for (std::size_t s = counts.size(); s-- > 0;) segments.push_back(reversed.segment(s, 0, counts[s]));
+            reversed.run(ops(), environment, segments);
+            EXPECT_TRUE(reversed.output.equal_bits(expected.output)) << channels << ", " << threads << " threads";
+            EXPECT_EQ(reversed.histories, expected.histories);
+        }
+    }
+}
+
 TEST_P(CausalConv1dTest, WritesAnotherHistoryAndLeavesTheOneItReads) {
     for (const std::int64_t count : {0, 1, 2, 3, 5}) {
         Case in_place(4, 70, {count});

@@ -206,6 +206,24 @@ TEST_P(GatedDeltaRuleTest, SameBitsOnEveryInstructionSetChunkingAndThreadCount) 
         }
 }
 
+TEST_P(GatedDeltaRuleTest, SameBitsForAnyOrderOfSegmentsAndEveryThreadCount) {
+    const std::vector<std::int64_t> counts{9, 0, 1, 6};
+    for (const std::int64_t value_dim : {8, 40}) {
+        Case expected(layout_of(2, 2, 40, value_dim), counts);
+        auto one = expected.environment(1);
+        expected.run_whole(cpu_op_table(InstructionSet::kScalar), one);
+        for (const int threads : {1, 2, 3}) {
+            Case reversed(layout_of(2, 2, 40, value_dim), counts);
+            auto environment = reversed.environment(threads);
+            std::vector<RecurrentSegment> segments;
+            for (std::size_t s = counts.size(); s-- > 0;) segments.push_back(reversed.segment(s, 0, counts[s]));
+            reversed.run(ops(), environment, segments);
+            EXPECT_TRUE(reversed.output.equal_bits(expected.output)) << value_dim << ", " << threads << " threads";
+            EXPECT_EQ(reversed.states, expected.states);
+        }
+    }
+}
+
 TEST_P(GatedDeltaRuleTest, WritesAnotherStateAndLeavesTheOneItReads) {
     for (const std::int64_t count : {0, 1, 2, 9}) {
         Case in_place(layout_of(2, 2, 16, 24), {count});
