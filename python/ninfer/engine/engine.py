@@ -5,9 +5,8 @@ Several generations may be open at once, each advanced by whoever iterates it, f
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -18,29 +17,18 @@ from numpy.typing import NDArray
 
 from ninfer import native
 from ninfer.config.engine_options import EngineOptions
-from ninfer.engine.capacity import MAX_AUTO_CHUNK, Capacity, resolve_capacity
-from ninfer.engine.generation import Generation, GenerationPlan, GenerationResult, open_sequence
-from ninfer.engine.model_frontend import ModelFrontend, load_frontend
+from ninfer.engine.capacity import MAX_AUTO_CHUNK, resolve_capacity
+from ninfer.engine.generation import Generation, GenerationResult, open_sequence
+from ninfer.engine.generation_plan import check_prompt, plan_generation, whole_numbers
+from ninfer.engine.loaded_model import LoadedModel
+from ninfer.engine.model_frontend import load_frontend
 from ninfer.engine.native_model import Progress, load_native_model
 from ninfer.engine.prefill_chunk import measured_chunk
 from ninfer.engine.program_gate import ProgramGate
-from ninfer.engine.sampling_params import SamplingParams, check_token_ids, default_sampling
+from ninfer.engine.sampling_params import SamplingParams, default_sampling
 from ninfer.errors import RequestError
 from ninfer.frontend.chat_prompt import ChatPrompt
-from ninfer.weights.model_files import ModelFiles
 from ninfer.weights.open_model import open_model
-
-
-@dataclass(frozen=True)
-class LoadedModel:
-    """What loading yields; the engine only adds requests to it."""
-
-    files: ModelFiles
-    options: EngineOptions
-    capacity: Capacity
-    frontend: ModelFrontend
-    program: native.Program
-    prefill_chunk: int
 
 
 class Engine:
@@ -75,7 +63,7 @@ class Engine:
 
     def start(self, prompt: Sequence[int], params: SamplingParams) -> Generation:
         """A checked generation that computes as its `steps()` are iterated. Raises RequestError."""
-        return Generation(self._gate, self.model.frontend.tokenizer, self._plan(prompt, params))
+        return Generation(self._gate, self.model.frontend.tokenizer, plan_generation(self.model, prompt, params))
 
     def chat_prompt_ids(
         self,
@@ -102,7 +90,7 @@ class Engine:
         if isinstance(prompt, str):
             ids = tokenizer.encode(prompt, add_special=True, parse_special=True)
         else:
-            ids = _whole_numbers(prompt)
+            ids = whole_numbers(prompt)
         if not ids and tokenizer.bos_id is not None:
             ids = [tokenizer.bos_id]
         return ids
@@ -125,8 +113,8 @@ class Engine:
     def logits(self, token_ids: Sequence[int]) -> NDArray[np.float32]:
         """Logits after every token of `token_ids`, float32 [n, vocab]. Raises RequestError if they do not fit."""
         model = self.model
-        ids = _whole_numbers(token_ids)
-        self._check_prompt(ids, lambda token: 0 <= token < model.files.config.vocab_size)
+        ids = whole_numbers(token_ids)
+        check_prompt(model, ids, lambda token: 0 <= token < model.files.config.vocab_size)
         logits = np.empty((len(ids), model.files.config.vocab_size), np.float32)
         with self._gate.use() as program:
             sequence = open_sequence(program, len(ids), count_tokens=False)
@@ -151,44 +139,6 @@ class Engine:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def _check_prompt(self, ids: list[int], is_token: Callable[[int], bool]) -> None:
-        if not ids:
-            raise RequestError("prompt", "an empty prompt; give at least one token")
-        for token in ids:
-            if not is_token(token):
-                raise RequestError("prompt", f"{token} is no token id of this model")
-        most = self.model.capacity.max_context
-        if len(ids) > most:
-            raise RequestError("prompt", f"{len(ids)} tokens, the context holds {most}")
-
-    def _plan(self, prompt: Sequence[int], params: SamplingParams) -> GenerationPlan:
-        model = self.model
-        tokenizer = model.frontend.tokenizer
-        ids = _whole_numbers(prompt)
-        self._check_prompt(ids, tokenizer.has_token)
-        check_token_ids(params, model.files.config.vocab_size, tokenizer.has_token)
-        room = model.capacity.max_context - len(ids)
-        if room < 1:
-            raise RequestError("prompt", f"{len(ids)} tokens fill the context of {model.capacity.max_context}")
-        wanted = model.options.default_max_tokens if params.max_tokens is None else params.max_tokens
-        if wanted < 1:
-            raise RequestError("max_tokens", f"expected at least 1, found {wanted}")
-        end_ids = frozenset(params.stop_token_ids)
-        if not params.ignore_eos:
-            end_ids |= tokenizer.eos_ids
-        return GenerationPlan(
-            ids, params.seeded(), min(wanted, room), end_ids, tokenizer.missing_ids, model.prefill_chunk
-        )
-
-
-def _whole_numbers(prompt: Sequence[int]) -> list[int]:
-    if isinstance(prompt, (str, bytes)):
-        raise RequestError("prompt", f"expected token ids, found {type(prompt).__name__}")
-    try:
-        return [operator.index(token) for token in prompt]
-    except TypeError as error:
-        raise RequestError("prompt", f"expected token ids: {error}") from error
 
 
 def _tuple(name: str, values: Any) -> tuple[Any, ...]:

@@ -5,37 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from ninfer import native
+from ninfer.engine.generation_plan import GenerationPlan
+from ninfer.engine.output_session import NOTHING_TO_PICK, FinishReason, GenerationStep, OutputSession, TokenLogprob
 from ninfer.engine.program_gate import ProgramGate
-from ninfer.engine.sampling_params import SamplingParams, native_sampler
-from ninfer.engine.text_stream import TextStream
 from ninfer.errors import CapacityError, RequestError
 from ninfer.frontend.tokenizer import Tokenizer
-
-FinishReason = Literal["stop", "length"]
-
-
-@dataclass(frozen=True)
-class TokenLogprob:
-    """Log-probability of a chosen token, and the most probable ones beside it, best first: (token id, logprob)."""
-
-    token_id: int
-    logprob: float
-    top: tuple[tuple[int, float], ...]
-
-
-@dataclass(frozen=True)
-class GenerationStep:
-    """What one step adds: the token it computed, and text that no later token can change (perhaps none)."""
-
-    token_id: int
-    text: str
-    logprob: TokenLogprob | None
-    finish_reason: FinishReason | None
 
 
 @dataclass(frozen=True)
@@ -59,21 +37,6 @@ class GenerationResult:
     timings: GenerationTimings
 
 
-@dataclass(frozen=True)
-class GenerationPlan:
-    """A checked request: its tokens exist and fit the context.
-
-    end_ids end the output; never_ids are no tokens of the vocabulary and are never picked.
-    """
-
-    prompt: list[int]
-    params: SamplingParams
-    max_tokens: int
-    end_ids: frozenset[int]
-    never_ids: frozenset[int]
-    chunk: int
-
-
 class Generation:
     """Life: iterate `steps()` once, to its end or not; after its end, `result()`.
 
@@ -84,13 +47,9 @@ class Generation:
     def __init__(self, gate: ProgramGate, tokenizer: Tokenizer, plan: GenerationPlan) -> None:
         self._gate = gate
         self._plan = plan
-        self._text = TextStream(tokenizer, plan.params.stop)
         with gate.use() as program:
             vocab_size: int = program.vocab_size
-        never = plan.never_ids
-        self._sampler = native_sampler(plan.params, vocab_size, never)
-        # Before min_tokens, an end token is as impossible as one that does not exist.
-        self._early_sampler = native_sampler(plan.params, vocab_size, never | plan.end_ids)
+        self._output = OutputSession(tokenizer, plan, vocab_size)
         self._token_ids: list[int] = []
         self._pieces: list[str] = []
         self._logprobs: list[TokenLogprob] = []
@@ -123,9 +82,7 @@ class Generation:
 
     def _open(self) -> int:
         with self._gate.use() as program:
-            sequence = open_sequence(
-                program, len(self._plan.prompt) + self._plan.max_tokens, self._plan.params.needs_counts
-            )
+            sequence = open_sequence(program, self._plan.reserved_tokens, self._plan.params.needs_counts)
             native.must(program.append(sequence, np.asarray(self._plan.prompt, np.int32)))
         return sequence
 
@@ -149,7 +106,7 @@ class Generation:
 
     def _next_token(self, sequence: int) -> native.SampledToken:
         """Computes and commits one token."""
-        sampler = self._early_sampler if len(self._token_ids) < self._plan.params.min_tokens else self._sampler
+        sampler = self._output.sampler
         with self._gate.use() as program:
             if self._token_ids:
                 batch = native.must(program.decode([(sequence, sampler)]))
@@ -157,24 +114,17 @@ class Generation:
                 batch = native.must(program.finish_prefill(sequence, sampler))
             token: native.SampledToken = batch.tokens[0]
             if token.id < 0:
-                raise RequestError("prompt", "the model gives no allowed token a finite logit")
+                raise RequestError("prompt", NOTHING_TO_PICK)
             native.must(program.commit(batch, [1]))
         self._token_ids.append(token.id)
         return token
 
     def _step(self, token: native.SampledToken) -> GenerationStep:
-        ended = token.id in self._plan.end_ids
-        piece = self._text.finish() if ended else self._text.push(token.id)
-        finish: FinishReason | None = "stop" if ended or self._text.stopped else None
-        if finish is None and len(self._token_ids) >= self._plan.max_tokens:
-            piece += self._text.finish()
-            finish = "length"
-        logprob = None
-        if self._plan.params.logprobs is not None:
-            logprob = TokenLogprob(token.id, token.logprob, tuple(token.top_logprobs))
-            self._logprobs.append(logprob)
-        self._pieces.append(piece)
-        return GenerationStep(token.id, piece, logprob, finish)
+        step = self._output.push(token)
+        if step.logprob is not None:
+            self._logprobs.append(step.logprob)
+        self._pieces.append(step.text)
+        return step
 
     def _finish(self, sequence: int, started: float, first_token: float, reason: FinishReason) -> None:
         with self._gate.use() as program:

@@ -12,6 +12,7 @@ import pytest
 import ninfer
 from ninfer import Engine
 from ninfer.engine.generation import Generation
+from ninfer.engine.generation_plan import plan_generation
 from ninfer.engine.program_gate import ProgramGate
 from ninfer.engine.sampling_params import SamplingParams
 from ninfer.errors import CapacityError, RequestError
@@ -266,7 +267,7 @@ class InterruptedProgram:
 @pytest.mark.parametrize("unit", ["finish_prefill", "decode"])
 def test_an_interrupt_between_unit_and_commit_leaves_the_engine_usable(engine: Engine, unit: str) -> None:
     gate = ProgramGate(InterruptedProgram(engine.model.program, unit))  # type: ignore[arg-type]  # a stand-in
-    plan = engine._plan(PROMPT, engine.sampling_params(max_tokens=4, ignore_eos=True))
+    plan = plan_generation(engine.model, PROMPT, engine.sampling_params(max_tokens=4, ignore_eos=True))
     with pytest.raises(KeyboardInterrupt):
         list(Generation(gate, engine.model.frontend.tokenizer, plan).steps())
     assert_usable(engine)
