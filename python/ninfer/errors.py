@@ -6,6 +6,8 @@
     ├── OptionError           an option has an impossible value or combination
     ├── RequestError          a request cannot be served as it was asked
     ├── CapacityError         the machine or the configured pools are too small
+    ├── QueueFullError        too many requests wait already; a later try may succeed
+    ├── EngineFailedError     the engine computes no more: it failed or was stopped
     └── FetchError            a download failed or did not match its pinned hash
 
 An expected "no" of the core (no room, stale handle) is a returned value, never one of these.
@@ -55,6 +57,18 @@ class RequestError(NinferError):
 
 class CapacityError(NinferError):
     """The memory at hand or a configured pool is too small; the message holds both numbers."""
+
+
+class QueueFullError(NinferError):
+    """As many requests wait as may wait; `retry_after` is the number of seconds after which one may have ended."""
+
+    def __init__(self, waiting: int, retry_after: int) -> None:
+        self.retry_after = retry_after
+        super().__init__(f"the queue is full with {waiting} requests; try again in {retry_after} s")
+
+
+class EngineFailedError(NinferError):
+    """The engine takes no more requests, because it failed or was stopped; the message says which and why."""
 
 
 class FetchError(NinferError):
