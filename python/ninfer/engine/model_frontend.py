@@ -29,13 +29,13 @@ class ModelFrontend:
     tokenizer: Tokenizer
     template: ChatTemplate | None
 
-    def encode_chat(self, prompt: ChatPrompt) -> EncodedChat:
+    def encode_chat(self, prompt: ChatPrompt, *, parse_special_in_content: bool = False) -> EncodedChat:
         """Raises RequestError if the model has no template, or one that ignores the tools of the request."""
         if self.template is None:
             raise RequestError("messages", "the model has no chat template; give one with --chat-template FILE")
         if prompt.tools and not self.template.reads_tools:
             raise RequestError("tools", "the model's chat template ignores tools")
-        return encode_chat(self.template, self.tokenizer, prompt)
+        return encode_chat(self.template, self.tokenizer, prompt, parse_special_in_content=parse_special_in_content)
 
 
 def load_frontend(files: ModelFiles, template_file: Path | None, clock: Callable[[], datetime]) -> ModelFrontend:

@@ -1,0 +1,1 @@
+"""The OpenAI protocol: chat completions and completions."""
