@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ninfer.engine.engine import LoadedModel
+from ninfer.engine.loaded_model import LoadedModel
 from ninfer.engine.model_frontend import ModelFrontend
 from ninfer.engine.sampling_params import SamplingParams, default_sampling
 from ninfer.errors import RequestError
