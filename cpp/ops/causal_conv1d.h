@@ -8,7 +8,7 @@
 // history_read, history_write [W-1][channels], oldest first, of raw inputs (RecurrentStateLayout::conv_floats). After the
 // op history_write holds the last W-1 inputs, also where a segment has fewer rows than that (or none: the history is
 // copied); it may be the same memory as history_read. W in 1..8; with W = 1 there is no history.
-// Numerics: taps ascending, acc = fma(weight, x, acc) from 0. Scratch: none.
+// Numerics: taps ascending, acc = fma(weight, x, acc) from 0; silu is that of swiglu. Scratch: none.
 
 #include <cstdint>
 

@@ -5,7 +5,7 @@
 //   output[r, h, d] = x[r, h, d] / sqrt(mean_d(x[r, h, :]^2) + epsilon) · weight[d] · silu(gate[r, h, d])
 //
 // Shapes: input, gate, output [rows, heads · head_dim] f32; weight [head_dim]; output may be the same memory as input.
-// Numerics: as rms_norm, one row on one thread, then times silu(gate) as the last factor. Scratch: none.
+// Numerics: as rms_norm, one row on one thread, then times silu(gate), that of swiglu, as the last factor. Scratch: none.
 
 #include <cstdint>
 

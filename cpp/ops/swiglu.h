@@ -1,6 +1,7 @@
 #pragma once
 
-// SwiGLU (Shazeer, 2020): output[r, c] = silu(gate[r, c]) · up[r, c], silu(x) = x / (1 + e^-x).
+// SwiGLU (Shazeer, 2020): output[r, c] = silu(gate[r, c]) · up[r, c], silu(x) = x / (1 + e^-x), and -0 for
+// x < -87.3, where it is smaller than 1.1e-36.
 //
 // Shapes: gate, up, output [rows, columns] f32; output may be the same memory as gate or up. Scratch: none.
 

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <vector>
 
+#include "tests/ops/oracle/silu_oracle.h"
+
 namespace ninfer::oracle {
 
 // inputs: the W-1 inputs of the history, then the new ones; taps: W weights, oldest first. One output per new input.
@@ -13,7 +15,7 @@ inline std::vector<double> causal_conv1d(const std::vector<float>& inputs, const
     for (std::size_t begin = 0; begin + taps.size() <= inputs.size(); ++begin) {
         double sum = 0.0;
         for (std::size_t j = 0; j < taps.size(); ++j) sum += static_cast<double>(taps[j]) * inputs[begin + j];
-        outputs.push_back(sum / (1.0 + std::exp(-sum)));
+        outputs.push_back(silu(sum));
     }
     return outputs;
 }

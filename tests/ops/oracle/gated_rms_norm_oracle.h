@@ -5,6 +5,8 @@
 #include <cmath>
 #include <vector>
 
+#include "tests/ops/oracle/silu_oracle.h"
+
 namespace ninfer::oracle {
 
 inline std::vector<double> gated_rms_norm(const std::vector<float>& x, const std::vector<float>& gate,
@@ -15,7 +17,7 @@ inline std::vector<double> gated_rms_norm(const std::vector<float>& x, const std
     std::vector<double> output;
     for (std::size_t c = 0; c < x.size(); ++c) {
         const double g = gate[c];
-        output.push_back(x[c] * factor * weight[c] * (g / (1.0 + std::exp(-g))));
+        output.push_back(x[c] * factor * weight[c] * silu(g));
     }
     return output;
 }
