@@ -1,0 +1,24 @@
+"""The demo model and a recording client, for the tests of the engine service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import ninfer
+from ninfer.demo import HYBRID_DIRECTORY
+from ninfer.engine.loaded_model import LoadedModel
+from tests.fixtures.event_recorder import EventRecorder
+
+
+@pytest.fixture(scope="package")
+def loaded() -> Iterator[LoadedModel]:
+    """The demo model; tests that do not compute replace its program."""
+    with ninfer.load(HYBRID_DIRECTORY, threads=1, max_context=4096) as engine:
+        yield engine.model
+
+
+@pytest.fixture
+def recorder() -> EventRecorder:
+    return EventRecorder()

@@ -1,0 +1,160 @@
+"""The engine service with a real model under load: whatever else runs, an answer is the one it would be alone."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import ninfer
+from ninfer import Engine, native
+from ninfer.demo import HYBRID_DIRECTORY
+from ninfer.engine.events import Cancelled, Finished
+from ninfer.engine.request import EngineRequest
+from ninfer.engine.sampling_params import SamplingParams
+from ninfer.engine.service import EngineService
+from tests.fixtures.event_recorder import EventRecorder
+from tests.fixtures.seed import SEED
+
+LANES = 8
+LOAD_SECONDS = 4.0
+REQUEST_KINDS = 12
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[Engine]:
+    # The small chunk makes long prompts take several units among the rounds of others; results do not depend on it.
+    with ninfer.load(HYBRID_DIRECTORY, threads=2, max_concurrency=LANES, max_context=1024, prefill_chunk=128) as loaded:
+        yield loaded
+
+
+@dataclass(frozen=True)
+class Alone:
+    """A request and what it computes with nothing beside it."""
+
+    prompt: list[int]
+    params: SamplingParams
+    token_ids: list[int]
+    text: str
+
+
+def random_requests(engine: Engine, dice: random.Random) -> list[Alone]:
+    answers = []
+    for kind in range(REQUEST_KINDS):
+        prompt = [dice.randrange(20, 400) for _ in range(dice.choice([1, 7, 64, 65, 300, 500]))]
+        params = engine.sampling_params(
+            max_tokens=dice.choice([1, 2, 20, 40]),
+            temperature=dice.choice([0.0, 0.9, 1.5]),
+            repetition_penalty=dice.choice([1.0, 1.2]),
+            ignore_eos=dice.random() < 0.7,
+            min_tokens=dice.choice([0, 5]),
+            logprobs=dice.choice([None, 2]),
+            seed=kind,
+        )
+        alone = engine.generate(prompt, **{name: getattr(params, name) for name in params.__dataclass_fields__})
+        answers.append(Alone(prompt, params, alone.token_ids, alone.text))
+    return answers
+
+
+def test_answers_under_load_and_random_cancellations_are_those_of_a_request_alone(engine: Engine) -> None:
+    print(f"NINFER_TEST_SEED={SEED}")
+    dice = random.Random(SEED)
+    answers = random_requests(engine, dice)
+    baseline = engine.model.program.statistics()
+    recorder = EventRecorder()
+    service = EngineService(engine.model, max_queued=64)
+    service.start()
+    asked: dict[int, Alone] = {}
+    deadline = time.monotonic() + LOAD_SECONDS
+    while time.monotonic() < deadline:
+        if len(service.snapshot().requests) < LANES + 4:
+            alone = dice.choice(answers)
+            request_id = recorder.submit(service, EngineRequest(alone.prompt, alone.params))
+            asked[request_id] = alone
+        elif dice.random() < 0.3:
+            service.cancel(dice.choice(list(asked)[-16:]), "gone")
+        else:
+            time.sleep(dice.random() * 0.004)
+    recorder.wait(asked)
+    snapshot = service.snapshot()
+    service.stop(30.0)
+    ends = [check_against_alone(recorder, request_id, alone) for request_id, alone in asked.items()]
+    print(f"{ends.count(True)} finished, {ends.count(False)} cancelled")
+    assert ends.count(True) >= 20 and ends.count(False) >= 5
+    assert (snapshot.running, snapshot.queued, snapshot.lanes_open) == (0, 0, 0)
+    idle = engine.model.program.statistics()
+    assert (idle.lanes_open, idle.pages_free) == (baseline.lanes_open, baseline.pages_free) == (0, idle.pages_total)
+
+
+def check_against_alone(recorder: EventRecorder, request_id: int, alone: Alone) -> bool:
+    """Whether it finished; a cancelled one was told the beginning of the same answer."""
+    last = recorder.last(request_id)
+    tokens = recorder.tokens(request_id)
+    if isinstance(last, Finished):
+        assert tokens == alone.token_ids
+        assert recorder.text(request_id) == alone.text
+        assert last.timings.prompt_n == last.prompt_tokens == len(alone.prompt)
+        assert last.timings.predicted_n == last.completion_tokens == len(tokens)
+        return True
+    assert last == Cancelled("gone")
+    assert tokens == alone.token_ids[: len(tokens)]
+    assert alone.text.startswith(recorder.text(request_id))
+    return False
+
+
+class WitnessProgram:
+    """The real program, which also keeps the logits of every sampled row under its prompt's first token."""
+
+    def __init__(self, program: native.Program) -> None:
+        self._program = program
+        self._names: dict[int, int] = {}
+        self.logits: dict[int, list[NDArray[np.float32]]] = {}
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._program, name)
+
+    def append(self, sequence: int, tokens: NDArray[np.int32]) -> object:
+        self._names[sequence] = int(tokens[0])
+        return self._program.append(sequence, tokens)
+
+    def finish_prefill(self, sequence: int, sampler: object) -> object:
+        return self._witness([sequence], self._program.finish_prefill(sequence, sampler))
+
+    def decode(self, rows: list[tuple[int, object]]) -> object:
+        return self._witness([sequence for sequence, _ in rows], self._program.decode(rows))
+
+    def _witness(self, sequences: list[int], batch: object) -> object:
+        for row, sequence in enumerate(sequences):
+            logits = np.asarray(self._program.last_logits(row), np.float32)
+            self.logits.setdefault(self._names[sequence], []).append(logits)
+        return batch
+
+
+def test_logits_of_eight_at_once_are_bit_for_bit_those_of_one_alone(engine: Engine) -> None:
+    print(f"NINFER_TEST_SEED={SEED}")
+    dice = random.Random(SEED)
+    prompts = [[100 + row] + [dice.randrange(20, 400) for _ in range(dice.randrange(1, 400))] for row in range(LANES)]
+    together = witnessed(engine, prompts)
+    for prompt in prompts:
+        alone = witnessed(engine, [prompt])[prompt[0]]
+        assert np.array_equal(np.stack(together[prompt[0]]), np.stack(alone))
+
+
+def witnessed(engine: Engine, prompts: list[list[int]]) -> dict[int, list[NDArray[np.float32]]]:
+    """Logits of every sampled token, by the prompt's first token."""
+    witness = WitnessProgram(engine.model.program)
+    service = EngineService(replace(engine.model, program=witness), max_queued=LANES)  # type: ignore[arg-type]
+    recorder = EventRecorder()
+    params = SamplingParams(max_tokens=12, temperature=0.0, ignore_eos=True)
+    for prompt in prompts:
+        recorder.submit(service, EngineRequest(prompt, params), prompt[0])
+    service.start()
+    recorder.wait(prompt[0] for prompt in prompts)
+    service.stop(30.0)
+    assert all(len(rows) == 12 for rows in witness.logits.values())
+    return witness.logits
