@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from ninfer.engine.sampling_params import SamplingParams
@@ -34,6 +34,10 @@ class GenerationRequest:
     report_progress: bool = False
     opens_reasoning: bool = False
     cache: CacheHints = CacheHints()
+
+    def ends_with(self, token_id: int, eos_ids: Set[int]) -> bool:
+        """Whether this token ends the output and is no part of it."""
+        return token_id in self.params.stop_token_ids or (not self.params.ignore_eos and token_id in eos_ids)
 
 
 def served_name(wanted: str | None, served: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from ninfer.errors import NinferError, RequestError
+from ninfer.errors import NinferError, QueueFullError, RequestError
 
 _LOG = logging.getLogger(__name__)
 _LONGEST_MESSAGE = 1000
@@ -77,10 +77,8 @@ def as_api_error(error: NinferError) -> ApiError:
         return error
     if isinstance(error, RequestError):
         return ApiError(400, str(error), param=error.param)
-    retry_after = getattr(error, "retry_after", None)
-    if isinstance(retry_after, int | float):
-        seconds = max(1, round(retry_after))
-        return ApiError(429, str(error), code="queue_full", headers={"Retry-After": str(seconds)})
+    if isinstance(error, QueueFullError):
+        return ApiError(429, str(error), code="queue_full", headers={"Retry-After": str(error.retry_after)})
     return unavailable(str(error))
 
 

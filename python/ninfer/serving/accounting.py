@@ -1,0 +1,49 @@
+"""What every answer says about its cost: usage, timings, reuse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ninfer.engine.events import Finished, RequestTimings
+
+
+def accounting(event: Finished) -> dict[str, Any]:
+    """The fields `usage`, `timings` and `reuse` of an answer.
+
+    prompt_n + cache_n = prompt tokens, by the engine's own counter. Times in milliseconds.
+    """
+    return {"usage": usage(event), "timings": _timings(event.timings), "reuse": _reuse(event.timings)}
+
+
+def usage(event: Finished) -> dict[str, Any]:
+    return {
+        "prompt_tokens": event.prompt_tokens,
+        "completion_tokens": event.completion_tokens,
+        "total_tokens": event.prompt_tokens + event.completion_tokens,
+        "prompt_tokens_details": {"cached_tokens": event.timings.cache_n},
+    }
+
+
+def _timings(timings: RequestTimings) -> dict[str, Any]:
+    return {
+        "prompt_n": timings.prompt_n,
+        "cache_n": timings.cache_n,
+        "prompt_ms": timings.prompt_ms,
+        "prompt_per_second": _per_second(timings.prompt_n, timings.prompt_ms),
+        "predicted_n": timings.predicted_n,
+        "predicted_ms": timings.predicted_ms,
+        "predicted_per_second": _per_second(timings.predicted_n, timings.predicted_ms),
+        "queue_ms": timings.queue_ms,
+        "planning_us": timings.planning_us,
+        "max_tokens": timings.max_tokens,
+    }
+
+
+def _reuse(timings: RequestTimings) -> dict[str, Any]:
+    """There is no cache behind the engine yet: every prompt starts at the root."""
+    assert timings.cache_n == 0, f"{timings.cache_n} tokens were reused and nothing says from where"
+    return {"source": "root", "path": "root", "frontier": 0}
+
+
+def _per_second(count: int, milliseconds: float) -> float | None:
+    return count / milliseconds * 1e3 if milliseconds > 0 else None

@@ -1,0 +1,58 @@
+"""The application: every endpoint over one engine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+
+from fastapi import APIRouter, Depends, FastAPI
+from fastapi.middleware.cors import CORSMiddleware
+
+from ninfer.serving.completion.routes import add_completion_routes
+from ninfer.serving.completion.wire import NativeCompletionBody
+from ninfer.serving.engine_port import EnginePort
+from ninfer.serving.event_router import EventRouter
+from ninfer.serving.http_errors import install_error_handlers
+from ninfer.serving.info_routes import add_info_routes
+from ninfer.serving.openai.routes import add_openai_routes
+from ninfer.serving.openai.wire import ChatBody, CompletionBody, RenderFields
+from ninfer.serving.openapi import install_openapi
+from ninfer.serving.running_generation import Generations
+from ninfer.serving.served_model import ServedModel
+from ninfer.serving.server import Server
+from ninfer.serving.serving_options import ServingOptions
+from ninfer.serving.text_routes import add_text_routes
+from ninfer.serving.text_wire import DetokenizeBody, TokenizeBody
+
+_BODIES = (ChatBody, CompletionBody, NativeCompletionBody, TokenizeBody, DetokenizeBody, RenderFields)
+
+
+def create_app(engine: EnginePort, router: EventRouter, model: ServedModel, options: ServingOptions) -> FastAPI:
+    """The ASGI application. `engine` was made with `router.hand_over`; starting and stopping it is the caller's."""
+    limit = options.max_queued + model.max_concurrency
+    server = Server(engine, model, options, Generations(engine, router, limit))
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        router.bind(asyncio.get_running_loop())
+        yield
+        server.generations.close()
+
+    app = FastAPI(title="NInfer", version=version("ninfer"), lifespan=lifespan)
+    install_error_handlers(app)
+    locked = APIRouter(dependencies=[Depends(server.check_key)])
+    add_openai_routes(locked, server)
+    add_completion_routes(locked, server)
+    add_text_routes(locked, server)
+    app.include_router(locked)
+    public = APIRouter()
+    add_info_routes(public, server)
+    app.include_router(public)
+    install_openapi(app, _BODIES)
+    if options.cors_origins:
+        app.add_middleware(
+            CORSMiddleware, allow_origins=list(options.cors_origins), allow_methods=["*"], allow_headers=["*"]
+        )
+    return app

@@ -1,0 +1,78 @@
+"""From the engine's thread to the event loop: one hand-over per round, taken apart on the loop."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+from ninfer.engine.events import Cancelled, EngineEvent, Failed, Finished
+
+
+class RequestEvents:
+    """The events of one request, in order; lives on the event loop."""
+
+    def __init__(self) -> None:
+        self._waiting: list[EngineEvent] = []
+        self._arrived = asyncio.Event()
+        self.ended = False
+        self.abandoned = False
+
+    def push(self, events: list[EngineEvent]) -> None:
+        self.ended = self.ended or isinstance(events[-1], Finished | Cancelled | Failed)
+        if not self.abandoned:
+            self._waiting += events
+            self._arrived.set()
+
+    async def take(self, timeout_s: float) -> list[EngineEvent]:
+        """Everything that has come, at least one event; nothing if none comes for `timeout_s` seconds."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._arrived.wait()
+        self._arrived.clear()
+        taken, self._waiting = self._waiting, []
+        return taken
+
+
+class EventRouter:
+    """Gives each request its events. `hand_over` may be called from any thread, the rest only on the event loop.
+
+    An entry begins with `claim` or with the first event, whichever comes first, and ends once the request has ended and
+    its reader has let go. Every request ends, so no entry stays.
+    """
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._entries: dict[int, RequestEvents] = {}
+
+    def bind(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Before the first request."""
+        self._loop = loop
+
+    @property
+    def open_entries(self) -> int:
+        return len(self._entries)
+
+    def hand_over(self, batch: list[tuple[int, list[EngineEvent]]]) -> None:
+        assert self._loop is not None, "the router is bound before the first request"
+        try:
+            self._loop.call_soon_threadsafe(self._dispatch, batch)
+        except RuntimeError:
+            # The loop is closed: the server is gone, and so is everybody who listened.
+            return
+
+    def claim(self, request_id: int) -> RequestEvents:
+        return self._entries.setdefault(request_id, RequestEvents())
+
+    def release(self, request_id: int) -> None:
+        """The reader wants no more; what still comes is dropped."""
+        entry = self.claim(request_id)
+        entry.abandoned = True
+        if entry.ended:
+            del self._entries[request_id]
+
+    def _dispatch(self, batch: list[tuple[int, list[EngineEvent]]]) -> None:
+        for request_id, events in batch:
+            entry = self.claim(request_id)
+            entry.push(events)
+            if entry.ended and entry.abandoned:
+                del self._entries[request_id]

@@ -1,0 +1,83 @@
+"""Writes one completion of a raw prompt, as a stream of chunks or whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ninfer.engine.events import Finished, PrefillProgress, TokenEvent
+from ninfer.engine.output_session import TokenLogprob
+from ninfer.serving.accounting import accounting
+from ninfer.serving.answer_writer import Chunk
+from ninfer.serving.generation_request import GenerationRequest
+from ninfer.serving.openai.chat_stream import DONE
+from ninfer.serving.openai.envelope import Envelope
+from ninfer.serving.served_model import ServedModel
+from ninfer.serving.token_logprobs import finite, token_text
+
+
+class CompletionWriter:
+    """Text as it comes. Logprobs cover every token but the end token; their offsets count characters of the answer."""
+
+    done = DONE
+
+    def __init__(self, request: GenerationRequest, model: ServedModel) -> None:
+        self._request = request
+        self._tokenizer = model.frontend.tokenizer
+        self._envelope = Envelope.new("cmpl", "text_completion", request.model_name)
+        self._pieces: list[str] = []
+        self._logprobs: list[tuple[TokenLogprob, int]] = []
+        self._offset = 0
+        self._finished: Finished | None = None
+
+    def opening(self) -> list[Chunk]:
+        return []
+
+    def progress(self, event: PrefillProgress) -> list[Chunk]:
+        shown = {"total": event.total, "cache": 0, "processed": event.processed}
+        return [self._envelope.around([_choice("")], prompt_progress=shown)]
+
+    def token(self, event: TokenEvent) -> list[Chunk]:
+        self._pieces.append(event.text)
+        logprobs = self._with_offset(event)
+        self._logprobs += logprobs
+        if not event.text and not logprobs:
+            return []
+        return [self._envelope.around([_choice(event.text, self._shown(logprobs) if logprobs else None)])]
+
+    def finished(self, event: Finished) -> list[Chunk]:
+        self._finished = event
+        cost = accounting(event)
+        last = self._envelope.around([_choice("", None, event.finish_reason)], **cost)
+        return [last, self._envelope.around([], **cost)] if self._request.include_usage else [last]
+
+    def whole(self) -> Chunk:
+        assert self._finished is not None, "an answer is whole once it has finished"
+        logprobs = None if self._request.params.logprobs is None else self._shown(self._logprobs)
+        choice = _choice("".join(self._pieces), logprobs, self._finished.finish_reason)
+        return self._envelope.around([choice], **accounting(self._finished))
+
+    def _with_offset(self, event: TokenEvent) -> list[tuple[TokenLogprob, int]]:
+        if event.logprob is None or self._request.ends_with(event.token_id, self._tokenizer.eos_ids):
+            return []
+        offset = self._offset
+        self._offset += len(token_text(self._tokenizer, event.token_id))
+        return [(event.logprob, offset)]
+
+    def _shown(self, logprobs: list[tuple[TokenLogprob, int]]) -> dict[str, Any]:
+        return {
+            "tokens": [token_text(self._tokenizer, chosen.token_id) for chosen, _ in logprobs],
+            "token_logprobs": [finite(chosen.logprob) for chosen, _ in logprobs],
+            "top_logprobs": [self._top(chosen) for chosen, _ in logprobs],
+            "text_offset": [offset for _, offset in logprobs],
+        }
+
+    def _top(self, chosen: TokenLogprob) -> dict[str, float]:
+        """The protocol has one number per text; of tokens that look alike the most probable one is shown."""
+        top: dict[str, float] = {}
+        for token_id, logprob in (*chosen.top, (chosen.token_id, chosen.logprob)):
+            top.setdefault(token_text(self._tokenizer, token_id), finite(logprob))
+        return top
+
+
+def _choice(text: str, logprobs: dict[str, Any] | None = None, finish_reason: str | None = None) -> dict[str, Any]:
+    return {"index": 0, "text": text, "logprobs": logprobs, "finish_reason": finish_reason}

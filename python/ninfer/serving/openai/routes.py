@@ -1,0 +1,39 @@
+"""POST /v1/chat/completions and /v1/completions."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request, Response
+
+from ninfer.serving.openai.chat_stream import ChatWriter
+from ninfer.serving.openai.completion_stream import CompletionWriter
+from ninfer.serving.openai.translate import chat_request, completion_request
+from ninfer.serving.openai.wire import ChatBody, CompletionBody
+from ninfer.serving.openapi import typed_body
+from ninfer.serving.server import Server
+
+
+def add_openai_routes(router: APIRouter, server: Server) -> None:
+    async def chat_completions(request: Request) -> Response:
+        """Answers a conversation."""
+        return await server.generated(request, chat_request, ChatWriter)
+
+    async def completions(request: Request) -> Response:
+        """Continues a text or a list of token ids."""
+        return await server.generated(request, completion_request, CompletionWriter)
+
+    for prefix in ("/v1", ""):
+        shown = bool(prefix)
+        router.add_api_route(
+            f"{prefix}/chat/completions",
+            chat_completions,
+            methods=["POST"],
+            include_in_schema=shown,
+            openapi_extra=typed_body(ChatBody),
+        )
+        router.add_api_route(
+            f"{prefix}/completions",
+            completions,
+            methods=["POST"],
+            include_in_schema=shown,
+            openapi_extra=typed_body(CompletionBody),
+        )

@@ -1,0 +1,91 @@
+"""Requests on their way through the engine, from the body to the last event."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from ninfer.engine.events import EngineEvent
+from ninfer.engine.request import EngineRequest
+from ninfer.errors import QueueFullError
+from ninfer.serving.engine_port import EnginePort
+from ninfer.serving.event_router import EventRouter
+from ninfer.serving.generation_request import GenerationRequest
+
+CLIENT_LEFT = "the client left"
+
+
+class RunningGeneration:
+    """Life: submitted; iterate `batches`; `close`, always. Closing before the last event cancels the request."""
+
+    def __init__(self, engine: EnginePort, router: EventRouter, request: GenerationRequest, request_id: int) -> None:
+        self._engine = engine
+        self._router = router
+        self._events = router.claim(request_id)
+        self._id = request_id
+        self._closed = False
+        self.request = request
+
+    async def batches(self, silence_s: float) -> AsyncIterator[list[EngineEvent]]:
+        """What came since the last batch, to the end; an empty batch after every `silence_s` seconds without events."""
+        ended = False
+        while not ended:
+            batch = await self._events.take(silence_s)
+            # It took everything, so what has ended by now has its last event in the batch.
+            ended = self._events.ended
+            yield batch
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        if not self._events.ended:
+            self._engine.cancel(self._id, CLIENT_LEFT)
+        self._router.release(self._id)
+
+
+class Generations:
+    """Starts generations. Translating, rendering, tokenising and submitting happen on its own two threads.
+
+    limit: how many requests may be in preparation at once; more would only hold memory while they wait for a thread.
+    """
+
+    def __init__(self, engine: EnginePort, router: EventRouter, limit: int) -> None:
+        self._engine = engine
+        self._router = router
+        self._limit = limit
+        self._preparing = 0
+        self.threads = ThreadPoolExecutor(2, thread_name_prefix="ninfer-prepare")
+
+    async def start(self, translate: Callable[[], GenerationRequest]) -> RunningGeneration:
+        """Raises what `translate` raises, and what the engine raises for a request it does not take."""
+        if self._preparing >= self._limit:
+            raise QueueFullError(self._preparing, 1)
+        self._preparing += 1
+        job = self.threads.submit(self._submitted, translate)
+        try:
+            request, request_id = await asyncio.wrap_future(job)
+        except asyncio.CancelledError:
+            loop = asyncio.get_running_loop()
+            job.add_done_callback(lambda done: self._abandon(done, loop))
+            raise
+        finally:
+            self._preparing -= 1
+        return RunningGeneration(self._engine, self._router, request, request_id)
+
+    def close(self) -> None:
+        self.threads.shutdown(wait=False, cancel_futures=True)
+
+    def _submitted(self, translate: Callable[[], GenerationRequest]) -> tuple[GenerationRequest, int]:
+        request = translate()
+        wanted = EngineRequest(request.prompt, request.params, report_progress=request.report_progress)
+        return request, self._engine.submit(wanted)
+
+    def _abandon(self, job: Future[tuple[GenerationRequest, int]], loop: asyncio.AbstractEventLoop) -> None:
+        """The client left while its request was being submitted, so nobody else knows that it has to be cancelled."""
+        if job.cancelled() or job.exception() is not None:
+            return
+        _, request_id = job.result()
+        self._engine.cancel(request_id, CLIENT_LEFT)
+        loop.call_soon_threadsafe(self._router.release, request_id)
