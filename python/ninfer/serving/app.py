@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from importlib.metadata import version
 
 from fastapi import APIRouter, Depends, FastAPI
 from fastapi.middleware.cors import CORSMiddleware
@@ -26,6 +25,8 @@ from ninfer.serving.serving_options import ServingOptions
 from ninfer.serving.text_routes import add_text_routes
 from ninfer.serving.text_wire import DetokenizeBody, TokenizeBody
 
+# Of the interface, not of the program.
+_API_VERSION = "1"
 _BODIES = (ChatBody, CompletionBody, NativeCompletionBody, TokenizeBody, DetokenizeBody, RenderFields)
 
 
@@ -40,7 +41,7 @@ def create_app(engine: EnginePort, router: EventRouter, model: ServedModel, opti
         yield
         server.generations.close()
 
-    app = FastAPI(title="NInfer", version=version("ninfer"), lifespan=lifespan)
+    app = FastAPI(title="NInfer", version=_API_VERSION, lifespan=lifespan)
     install_error_handlers(app)
     locked = APIRouter(dependencies=[Depends(server.check_key)])
     add_openai_routes(locked, server)

@@ -20,5 +20,5 @@ MALFORMED: dict[str, bytes] = {
     "UTF-16": '{"model": "demo"}'.encode("utf-16"),
     "byte order mark": b"\xef\xbb\xbf{}",
     "100,000 arrays": b'{"prompt": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
-    "100,000 objects": b'{"prompt": ' * 100_000 + b"1" + b"}" * 100_000,
+    "100,000 objects": b'{"a":' * 100_000 + b"1" + b"}" * 100_000,
 }
