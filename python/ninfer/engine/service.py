@@ -92,6 +92,7 @@ class EngineService:
         return self._health
 
     def start(self) -> None:
+        assert self._health.state == "starting", self._health
         self._switch_seconds = sys.getswitchinterval()
         sys.setswitchinterval(_SWITCH_SECONDS)
         self._health = EngineHealth("ready")
@@ -133,7 +134,7 @@ class EngineService:
         sys.setswitchinterval(self._switch_seconds)
 
     def snapshot(self) -> EngineSnapshot:
-        requests = tuple(map(_snapshot_of, self._intake.live()))
+        requests = tuple(_snapshot_of(request) for request in self._intake.live() if not request.ended)
         queued = sum(request.state is RequestState.QUEUED for request in requests)
         statistics = self._loop.statistics
         return EngineSnapshot(
@@ -160,8 +161,7 @@ class EngineService:
     def _shut_down(self) -> None:
         self._intake.close("the engine has stopped")
         self._loop.cancel_all("shutdown")
-        if self._health.state != "failed":
-            self._health = EngineHealth("stopped")
+        self._health = EngineHealth("stopped")
 
     def _fail(self, reason: str) -> None:
         self._health = EngineHealth("failed", reason)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections.abc import Callable
 
 import numpy as np
 
 from ninfer import native
+from ninfer.engine.deadlines import Deadlines
 from ninfer.engine.events import (
     Cancelled,
     EngineEvent,
@@ -50,7 +50,7 @@ class StepLoop:
         self._intake = intake
         self._publisher = publisher
         self._clock = clock
-        self._deadlines: list[tuple[float, int, Request]] = []
+        self._deadlines = Deadlines()
         self._mean_seconds = 0.0
         self.statistics: native.ProgramStatistics = program.statistics()
 
@@ -97,17 +97,13 @@ class StepLoop:
         mail = self._intake.take()
         for request in mail.submissions:
             self._scheduler.enqueue(request)
-            if request.deadline is not None:
-                heapq.heappush(self._deadlines, (request.deadline, request.id, request))
+            self._deadlines.add(request)
         if mail.cancels:
             live = {request.id: request for request in self._intake.live()}
             broken = {live[name]: reason for name, reason in mail.cancels.items() if name in live}
-        if self._deadlines:
-            now = self._clock()
-            while self._deadlines and self._deadlines[0][0] <= now:
-                request = heapq.heappop(self._deadlines)[2]
-                if not request.ended:
-                    broken.setdefault(request, "deadline")
+        if self._deadlines.any:
+            for request in self._deadlines.late(self._clock()):
+                broken.setdefault(request, "deadline")
         return broken
 
     def _break_off(self, broken: dict[Request, str]) -> None:
@@ -210,6 +206,7 @@ class StepLoop:
     def _end(self, request: Request, state: RequestState, events: list[EngineEvent]) -> None:
         """Gives back everything the request holds, then has its last events told."""
         self._scheduler.end(request, state)
+        self._deadlines.drop(request)
         if request.sequence is not None:
             native.must(self._program.close_sequence(request.sequence))
             request.sequence = None

@@ -23,6 +23,7 @@ from tests.fixtures.seed import SEED
 
 LANES = 8
 LOAD_SECONDS = 4.0
+LEAST_REQUESTS = 100  # on a machine so busy that the seconds do not suffice
 REQUEST_KINDS = 12
 
 
@@ -70,14 +71,17 @@ def test_answers_under_load_and_random_cancellations_are_those_of_a_request_alon
     service = EngineService(engine.model, max_queued=64)
     service.start()
     asked: dict[int, Alone] = {}
+    doomed: list[int] = []
     deadline = time.monotonic() + LOAD_SECONDS
-    while time.monotonic() < deadline:
+    while time.monotonic() < deadline or len(asked) < LEAST_REQUESTS:
         if len(service.snapshot().requests) < LANES + 4:
             alone = dice.choice(answers)
             request_id = recorder.submit(service, EngineRequest(alone.prompt, alone.params))
             asked[request_id] = alone
-        elif dice.random() < 0.3:
-            service.cancel(dice.choice(list(asked)[-16:]), "gone")
+            if dice.random() < 0.5:
+                doomed.append(request_id)
+        elif doomed and dice.random() < 0.2:
+            service.cancel(doomed.pop(0), "gone")
         else:
             time.sleep(dice.random() * 0.004)
     recorder.wait(asked)
@@ -85,7 +89,7 @@ def test_answers_under_load_and_random_cancellations_are_those_of_a_request_alon
     service.stop(30.0)
     ends = [check_against_alone(recorder, request_id, alone) for request_id, alone in asked.items()]
     print(f"{ends.count(True)} finished, {ends.count(False)} cancelled")
-    assert ends.count(True) >= 20 and ends.count(False) >= 5
+    assert ends.count(True) >= 20 and ends.count(False) >= 3
     assert (snapshot.running, snapshot.queued, snapshot.lanes_open) == (0, 0, 0)
     idle = engine.model.program.statistics()
     assert (idle.lanes_open, idle.pages_free) == (baseline.lanes_open, baseline.pages_free) == (0, idle.pages_total)

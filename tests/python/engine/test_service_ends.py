@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
+import time
 
 import pytest
 
 from ninfer.engine.events import Cancelled, EngineEvent, Failed, Finished
 from ninfer.engine.loaded_model import LoadedModel
+from ninfer.engine.request import Request
 from ninfer.engine.service import EngineHealth
 from ninfer.errors import EngineFailedError
 from tests.fixtures.event_recorder import EventRecorder
 from tests.fixtures.fake_program import FakeProgram, scripted_token
 from tests.fixtures.fake_service import (
+    CHUNK,
     Clock,
     ask,
     assert_idle,
@@ -68,6 +72,18 @@ def test_a_cancelled_request_ends_within_one_unit_and_others_go_on(
         assert recorder.tokens(number) == scripted(prompt_of(number), 30)
 
 
+def test_a_prompt_that_is_cancelled_alone_computes_no_further_chunk(
+    loaded: LoadedModel, recorder: EventRecorder
+) -> None:
+    program = FakeProgram(hook=lambda unit, sequences: service.cancel(victim, "gone"))
+    service = make_service(loaded, program)
+    victim = recorder.submit(service, ask(prompt_of(0, 2000)), 0)
+    with started(service):
+        assert recorder.last(0) == Cancelled("gone")
+        assert_idle(service, program)
+    assert program.units == [("prefill", (1,), CHUNK)]
+
+
 def test_a_cancellation_after_the_last_commit_is_too_late(loaded: LoadedModel, recorder: EventRecorder) -> None:
     def hook(unit: str, sequences: list[int]) -> None:
         if unit == "commit" and len(program.units) == 5:
@@ -110,16 +126,13 @@ def test_shutdown_tells_everybody_and_gives_everything_back(loaded: LoadedModel,
         if len(sequences) == 2:
             running.set()
 
-    before = sys.getswitchinterval()
     program = FakeProgram(lanes=2, hook=hook)
     service = make_service(loaded, program)
     for number in range(5):
         recorder.submit(service, ask(prompt_of(number), 4000), number)
     service.start()
-    assert sys.getswitchinterval() == pytest.approx(1e-4)
     assert running.wait(30.0)
     service.stop(30.0)
-    assert sys.getswitchinterval() == before
     assert [recorder.last(number) for number in range(5)] == [Cancelled("shutdown")] * 5
     assert recorder.tokens(0) and not recorder.tokens(4)
     assert_idle(service, program)
@@ -127,6 +140,17 @@ def test_shutdown_tells_everybody_and_gives_everything_back(loaded: LoadedModel,
     with pytest.raises(EngineFailedError, match="stopped"):
         recorder.submit(service, ask(prompt_of(6)))
     service.stop(1.0)
+
+
+def test_the_interpreter_switches_fast_only_while_the_engine_runs(loaded: LoadedModel) -> None:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(0.003)
+    try:
+        with started(make_service(loaded, FakeProgram())):
+            assert sys.getswitchinterval() == pytest.approx(1e-4)
+        assert sys.getswitchinterval() == pytest.approx(0.003)
+    finally:
+        sys.setswitchinterval(before)
 
 
 def test_a_service_that_was_never_started_stops_too(loaded: LoadedModel, recorder: EventRecorder) -> None:
@@ -157,6 +181,33 @@ def test_an_exception_in_the_worker_fails_every_request_and_the_engine(
             recorder.submit(service, ask(prompt_of(9)))
     assert_idle(service, program)
     assert service.health.state == "failed", "stopping does not hide a failure"
+
+
+def test_a_hand_over_that_raises_is_an_engine_failure(loaded: LoadedModel) -> None:
+    told: list[EngineEvent] = []
+
+    def hand_over(batch: list[tuple[int, list[EngineEvent]]]) -> None:
+        told.extend(event for _, events in batch for event in events)
+        raise RuntimeError("the loop is closed")
+
+    program = FakeProgram()
+    service = make_service(loaded, program, hand_over=hand_over)
+    service.submit(ask(prompt_of(0)))
+    with started(service):
+        while service.health.state == "ready":
+            time.sleep(0.001)
+    assert service.health == EngineHealth("failed", "RuntimeError: the loop is closed")
+    assert told[-1] == Failed("the engine has failed: RuntimeError: the loop is closed"), "it was tried all the same"
+    assert_idle(service, program)
+
+
+def test_a_far_deadline_keeps_nothing_of_an_ended_request(loaded: LoadedModel, recorder: EventRecorder) -> None:
+    service = make_service(loaded, FakeProgram())
+    with started(service):
+        ids = [recorder.submit(service, ask(prompt_of(0), deadline=time.monotonic() + 1e6)) for _ in range(3)]
+        recorder.wait(ids)
+    gc.collect()
+    assert not [thing for thing in gc.get_objects() if isinstance(thing, Request) and thing.id in ids]
 
 
 def test_a_row_that_can_pick_nothing_fails_alone(loaded: LoadedModel, recorder: EventRecorder) -> None:
