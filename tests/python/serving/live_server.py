@@ -1,0 +1,38 @@
+"""A server on a loopback port, in a thread of the test's process."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+from fastapi import FastAPI
+
+
+@contextmanager
+def serving(app: FastAPI) -> Iterator[int]:
+    """The port; the server has stopped at the end of the block."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port: int = listening.getsockname()[1]
+        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=5))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        try:
+            wait_until(lambda: server.started)
+            yield port
+        finally:
+            server.should_exit = True
+            thread.join(10)
+            assert not thread.is_alive(), "the server did not stop"
+
+
+def wait_until(condition: object, timeout_s: float = 10.0) -> None:
+    """Returns once `condition()` is true; fails after `timeout_s` seconds."""
+    assert callable(condition)
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.005)
