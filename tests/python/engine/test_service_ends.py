@@ -203,11 +203,12 @@ def test_a_hand_over_that_raises_is_an_engine_failure(loaded: LoadedModel) -> No
 
 def test_a_far_deadline_keeps_nothing_of_an_ended_request(loaded: LoadedModel, recorder: EventRecorder) -> None:
     service = make_service(loaded, FakeProgram())
+    far = time.monotonic() + 1e6
     with started(service):
-        ids = [recorder.submit(service, ask(prompt_of(0), deadline=time.monotonic() + 1e6)) for _ in range(3)]
-        recorder.wait(ids)
+        recorder.wait([recorder.submit(service, ask(prompt_of(0), deadline=far)) for _ in range(3)])
     gc.collect()
-    assert not [thing for thing in gc.get_objects() if isinstance(thing, Request) and thing.id in ids]
+    # By type, not isinstance: some libraries' objects warn when they are asked.
+    assert not [thing for thing in gc.get_objects() if type(thing) is Request and thing.deadline == far], service.health
 
 
 def test_a_row_that_can_pick_nothing_fails_alone(loaded: LoadedModel, recorder: EventRecorder) -> None:
