@@ -58,7 +58,7 @@ def check_prompt(model: LoadedModel, ids: list[int], is_token: Callable[[int], b
     """Raises RequestError for an empty prompt, an id that is no token, or more tokens than the context holds."""
     if not ids:
         raise RequestError("prompt", "an empty prompt; give at least one token")
-    for token in ids:
+    for token in dict.fromkeys(ids):  # each id once: a long prompt repeats most of them
         if not is_token(token):
             raise RequestError("prompt", f"{token} is no token id of this model")
     most = model.capacity.max_context
@@ -71,6 +71,6 @@ def whole_numbers(prompt: Sequence[int]) -> list[int]:
     if isinstance(prompt, (str, bytes)):
         raise RequestError("prompt", f"expected token ids, found {type(prompt).__name__}")
     try:
-        return [operator.index(token) for token in prompt]
+        return list(map(operator.index, prompt))
     except TypeError as error:
         raise RequestError("prompt", f"expected token ids: {error}") from error
