@@ -11,16 +11,22 @@ from ninfer.errors import OptionError
 class ServingOptions:
     """served_model_names: what requests may call the model, the first one in answers. api_keys: empty for no check.
 
-    max_body_mib: largest request body. body_timeout_s: longest wait for the next piece of a body. max_queued: requests
-    that may wait behind the running ones. comment_interval_s: how often a silent stream says that it lives.
-    parse_special_in_content: special tokens written in messages become control tokens.
+    headers_timeout_s: longest wait for the headers of a request. max_body_mib: largest request body. body_timeout_s:
+    longest wait for the next piece of a body. keep_alive_s: how long an idle connection stays after an answer.
+    max_connections: more are answered 503. shutdown_timeout_s: how long running answers may take to end.
+    max_queued: requests that may wait behind the running ones. comment_interval_s: how often a silent stream says that
+    it lives. parse_special_in_content: special tokens written in messages become control tokens.
     """
 
     served_model_names: tuple[str, ...]
     api_keys: frozenset[str] = frozenset()
     cors_origins: tuple[str, ...] = ()
+    headers_timeout_s: float = 10.0
     max_body_mib: int = 8
     body_timeout_s: float = 60.0
+    keep_alive_s: int = 60
+    max_connections: int = 1024
+    shutdown_timeout_s: int = 5
     max_queued: int = 64
     comment_interval_s: float = 10.0
     parse_special_in_content: bool = False
@@ -32,6 +38,8 @@ class ServingOptions:
             raise OptionError("api_key", "", "a key that is not empty works")
         if not 1 <= self.max_body_mib <= 1024:
             raise OptionError("max_body_mib", self.max_body_mib, "a whole number from 1 to 1024 works")
+        if self.max_connections < 1:
+            raise OptionError("max_connections", self.max_connections, "a whole number from 1 works")
         if self.max_queued < 1:
             raise OptionError("max_queued", self.max_queued, "a whole number from 1 works")
 

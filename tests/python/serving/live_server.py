@@ -11,13 +11,16 @@ from contextlib import contextmanager
 import uvicorn
 from fastapi import FastAPI
 
+from ninfer.serving.http_protocol import server_config
+from ninfer.serving.serving_options import ServingOptions
+
 
 @contextmanager
-def serving(app: FastAPI) -> Iterator[int]:
+def serving(app: FastAPI, options: ServingOptions) -> Iterator[int]:
     """The port; the server has stopped at the end of the block."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port: int = listening.getsockname()[1]
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=5))
+        server = uvicorn.Server(server_config(app, options, "127.0.0.1", port))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:

@@ -25,7 +25,7 @@ PATHS = ("/v1/chat/completions", "/v1/completions", "/completion")
 @pytest.fixture
 def port(engine: ScriptedEngine, model: ServedModel) -> Iterator[int]:
     options = ServingOptions(served_model_names=("demo",), comment_interval_s=0.05, body_timeout_s=0.5)
-    with serving(create_app(engine, engine.router, model, options)) as port:
+    with serving(create_app(engine, engine.router, model, options), options) as port:
         yield port
 
 
@@ -62,6 +62,15 @@ def test_leaving_cancels(port: int, engine: ScriptedEngine, path: str, stream: b
     # The engine's last word removes what is left of the request.
     engine.hand_over([(1, [Cancelled(CLIENT_LEFT)])])
     wait_until(lambda: engine.router.open_entries == 0)
+
+
+def test_leaving_is_noticed_behind_a_request_that_was_sent_ahead(port: int, engine: ScriptedEngine) -> None:
+    with closing(ask(port, "/completion", stream=False)) as connection:
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+        wait_until(lambda: engine.requests)
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+        leave(connection, "half-close")
+        wait_until(lambda: engine.cancelled)
 
 
 def test_leaving_while_the_request_is_being_submitted_cancels(

@@ -1,0 +1,147 @@
+"""HTTP/1.1 connections with limits that the server library does not have."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.config import Config
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+from uvicorn.server import ServerState
+
+from ninfer.serving.http_errors import ApiError, error_response
+from ninfer.serving.serving_options import ServingOptions
+
+MAX_HEADER_BYTES = 64 << 10
+
+
+class LimitedConnection(H11Protocol):
+    """Closes a connection on which no request begins in time, and always notices that its client has left.
+
+    Between requests a timer runs from the connection's beginning, or from the first byte after an answer, to the end of
+    the next request's headers. While an answer is being made reading goes on, since only a reader learns that the other
+    side has closed: what a client sends ahead is kept back, up to the size of headers.
+    """
+
+    headers_timeout_s: float
+    max_connections: int
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._headers_timer: asyncio.TimerHandle | None = None
+        self._sent_ahead = b""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as the library has it
+        super().connection_made(transport)
+        if len(self.connections) > self.max_connections:
+            self.app = _too_many_connections
+        self._wait_for_headers()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._answering and not self.cycle.more_body:
+            self._sent_ahead += data
+            if len(self._sent_ahead) > MAX_HEADER_BYTES:
+                self.transport.abort()
+            return
+        self._wait_for_headers()
+        super().data_received(data)
+        if self._answering:
+            self._stop_waiting()
+            if not self.cycle.more_body:
+                # The parser stops reading where the next request begins.
+                self.flow.resume_reading()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        ahead, self._sent_ahead = self._sent_ahead, b""
+        if ahead and not self.transport.is_closing():
+            self.data_received(ahead)
+
+    def send_400_response(self, msg: str) -> None:
+        self._refuse(ApiError(400, msg, code="invalid_http"))
+
+    @property
+    def _answering(self) -> bool:
+        cycle: RequestResponseCycle | None = self.cycle
+        return cycle is not None and not cycle.response_complete
+
+    def _wait_for_headers(self) -> None:
+        if self._headers_timer is None and not self._answering:
+            self._headers_timer = self.loop.call_later(self.headers_timeout_s, self._headers_are_late)
+
+    def _stop_waiting(self) -> None:
+        if self._headers_timer is not None:
+            self._headers_timer.cancel()
+            self._headers_timer = None
+
+    def _headers_are_late(self) -> None:
+        self._headers_timer = None
+        message = f"no complete headers came for {self.headers_timeout_s:g} seconds"
+        self._refuse(ApiError(408, message, code="headers_timeout"))
+
+    def _refuse(self, error: ApiError) -> None:
+        """Written past the parser, whose state may be broken; the connection ends with it."""
+        if self.transport.is_closing():
+            return
+        if not self._answering:
+            response = error_response(error)
+            head = f"HTTP/1.1 {error.status} \r\nContent-Type: application/json\r\nConnection: close\r\n"
+            size = f"Content-Length: {len(response.body)}\r\n\r\n"
+            self.transport.write((head + size).encode() + bytes(response.body))
+        self.transport.close()
+
+
+async def _too_many_connections(scope: Any, receive: Any, send: Any) -> None:
+    error = ApiError(503, "too many connections", code="too_many_connections", headers={"Connection": "close"})
+    await error_response(error)(scope, receive, send)
+
+
+class HeaderLimit:
+    """431 for headers that came at once and are larger than the parser lets incomplete ones become."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            size = sum(len(name) + len(value) for name, value in scope["headers"])
+            if size + len(scope["raw_path"]) + len(scope["query_string"]) > MAX_HEADER_BYTES:
+                error = ApiError(431, f"the headers are larger than {MAX_HEADER_BYTES} bytes", code="headers_too_large")
+                await error_response(error)(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+def server_config(app: FastAPI, options: ServingOptions, host: str, port: int) -> uvicorn.Config:
+    """How the server library runs `app` with the limits of `options`."""
+
+    class Connection(LimitedConnection):
+        headers_timeout_s = options.headers_timeout_s
+        max_connections = options.max_connections
+
+    return uvicorn.Config(
+        HeaderLimit(app),
+        host,
+        port,
+        http=Connection,
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        h11_max_incomplete_event_size=MAX_HEADER_BYTES,
+        timeout_keep_alive=options.keep_alive_s,
+        timeout_graceful_shutdown=options.shutdown_timeout_s,
+    )
