@@ -5,22 +5,22 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import uvicorn
 from fastapi import FastAPI
 
 from ninfer.serving.http_protocol import server_config
+from ninfer.serving.http_server import HttpServer
 from ninfer.serving.serving_options import ServingOptions
 
 
 @contextmanager
-def serving(app: FastAPI, options: ServingOptions) -> Iterator[int]:
-    """The port; the server has stopped at the end of the block."""
+def serving(app: FastAPI, options: ServingOptions, stop_engine: Callable[[], None] = lambda: None) -> Iterator[int]:
+    """The port; the server, and the engine by `stop_engine`, have stopped at the end of the block."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port: int = listening.getsockname()[1]
-        server = uvicorn.Server(server_config(app, options, "127.0.0.1", port))
+        server = HttpServer(server_config(app, options, "127.0.0.1", port), stop_engine)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:

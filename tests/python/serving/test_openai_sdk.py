@@ -32,9 +32,10 @@ def service() -> Iterator[tuple[EngineService, int]]:
     engine = EngineService(loaded, max_queued=64, hand_over=router.hand_over)
     engine.start()
     options = ServingOptions(served_model_names=("demo",), api_keys=frozenset({"key"}))
-    with serving(create_app(engine, router, ServedModel.of(loaded), options), options) as port:
+    app = create_app(engine, router, ServedModel.of(loaded), options)
+    with serving(app, options, lambda: engine.stop(5)) as port:
         yield engine, port
-    engine.stop(5)
+    assert engine.health.state == "stopped"
 
 
 @pytest.fixture
