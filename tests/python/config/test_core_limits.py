@@ -68,7 +68,7 @@ def config_or_refusal(read: Callable[[], ModelConfig]) -> ModelConfig | ModelFil
     ("source", "constant", "limit"),
     [
         ("rope_table.cpp", "kMaxAngle", MAX_ROPE_ANGLE),
-        ("cpu/norm_rope_append.cpp", "kMaxHeadDim", MAX_HEAD_DIM),
+        ("norm_rope_append.h", "kMaxHeadDim", MAX_HEAD_DIM),
         ("cpu/causal_conv1d.cpp", "kMaxWidth", MAX_CONV_WIDTH),
     ],
 )
