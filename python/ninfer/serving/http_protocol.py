@@ -60,9 +60,6 @@ class LimitedConnection(H11Protocol):
         super().data_received(data)
         if self._answering:
             self._stop_waiting()
-            if not self.cycle.more_body:
-                # The parser stops reading where the next request begins.
-                self.flow.resume_reading()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()

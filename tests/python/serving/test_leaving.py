@@ -29,12 +29,13 @@ def port(engine: ScriptedEngine, model: ServedModel) -> Iterator[int]:
         yield port
 
 
-def ask(port: int, path: str, *, stream: bool) -> socket.socket:
+def ask(port: int, path: str, *, stream: bool, ahead: bytes = b"") -> socket.socket:
     prompt = {"messages": [{"role": "user", "content": "hi"}]} if "chat" in path else {"prompt": "hi"}
     fields = {"stream": stream, **prompt}
     body = json.dumps(fields).encode()
     connection = socket.create_connection(("127.0.0.1", port), timeout=10)
-    connection.sendall(b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (path.encode(), len(body)) + body)
+    head = b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (path.encode(), len(body))
+    connection.sendall(head + body + ahead)
     return connection
 
 
@@ -65,10 +66,10 @@ def test_leaving_cancels(port: int, engine: ScriptedEngine, path: str, stream: b
 
 
 def test_leaving_is_noticed_behind_a_request_that_was_sent_ahead(port: int, engine: ScriptedEngine) -> None:
-    with closing(ask(port, "/completion", stream=False)) as connection:
-        connection.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+    health = b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
+    with closing(ask(port, "/completion", stream=False, ahead=health)) as connection:
         wait_until(lambda: engine.requests)
-        connection.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+        connection.sendall(health)
         leave(connection, "half-close")
         wait_until(lambda: engine.cancelled)
 
