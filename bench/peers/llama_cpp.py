@@ -26,7 +26,8 @@ import numpy as np
 import ninfer
 from bench.support.gguf_weights import GgufWeights, read_gguf_weights
 from bench.support.llama_cpp_build import llama_cpp_tool
-from bench.support.machine import describe_machine, memory_read_gbps, physical_cores
+from bench.support.machine import describe_machine, memory_read_gbps
+from ninfer.engine.capacity import physical_cores
 from tests.fixtures.smollm2_file import smollm2_gguf
 
 PREFILL_TOKENS = 512

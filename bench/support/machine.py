@@ -37,14 +37,3 @@ def memory_read_gbps(threads: int) -> float:
         subprocess.run([compiler, *options, str(source), "-o", program], check=True)
         result = subprocess.run([program, str(threads)], check=True, capture_output=True, text=True)
     return float(result.stdout)
-
-
-def physical_cores() -> int:
-    """Cores that this process may use, siblings of one core counted once."""
-    pairs = set()
-    for cpu in os.sched_getaffinity(0):
-        topology = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology")
-        if not (topology / "core_id").exists():
-            return len(os.sched_getaffinity(0))
-        pairs.add(((topology / "physical_package_id").read_text(), (topology / "core_id").read_text()))
-    return len(pairs)

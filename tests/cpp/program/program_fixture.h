@@ -2,22 +2,14 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <memory>
 #include <random>
 
 #include "cpp/program/program.h"
 #include "tests/cpp/program/tiny_model.h"
+#include "tests/support/test_seed.h"
 
 namespace ninfer::testing_support {
-
-inline std::uint64_t program_test_seed() {
-    static const std::uint64_t seed = [] {
-        const char* text = std::getenv("NINFER_TEST_SEED");
-        return text != nullptr ? std::strtoull(text, nullptr, 10) : std::uint64_t{std::random_device{}()};
-    }();
-    return seed;
-}
 
 class ProgramTest : public testing::Test {
    protected:
@@ -38,7 +30,7 @@ class ProgramTest : public testing::Test {
     }
     std::unique_ptr<Program> make_program(const ProgramOptions& options, WeightStorage storage = WeightStorage::kF32,
                                           KvStorage kv = KvStorage::kF32) {
-        auto model = TinyModelBuilder(program_test_seed(), storage).build();
+        auto model = TinyModelBuilder(test_seed(), storage).build();
         return std::make_unique<Program>(std::move(model.spec), model.store, kv, options);
     }
 
@@ -67,8 +59,8 @@ class ProgramTest : public testing::Test {
         return batch.sampled[0].id;
     }
 
-    std::mt19937_64 engine_{program_test_seed()};
-    testing::ScopedTrace seed_trace_{__FILE__, __LINE__, "NINFER_TEST_SEED=" + std::to_string(program_test_seed())};
+    std::mt19937_64 engine_{test_seed()};
+    SeedTrace seed_trace_;
 };
 
 }  // namespace ninfer::testing_support

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,10 +9,8 @@ import pytest
 from transformers import PreTrainedModel
 
 from tests.fixtures.model_makers import MakeDirectory, MakeReference
+from tests.fixtures.seed import SEED
 from tests.fixtures.tiny_models import TinyFiles, TinyShape, make_tiny_model, write_tiny_model
-
-# A fresh seed each run finds what a fixed one never would; a failure is repeated with the printed one.
-SEED = int(os.environ.get("NINFER_TEST_SEED") or secrets.randbelow(1_000_000))
 
 
 def pytest_report_header() -> str:
