@@ -3,7 +3,7 @@
 
 #include "cpp/base/error.h"
 #include "cpp/bindings/bindings.h"
-#include "cpp/program/refusal.h"
+#include "cpp/state/refusal.h"
 
 namespace nb = nanobind;
 

@@ -16,7 +16,7 @@
 #include "cpp/base/result.h"
 #include "cpp/model/decoder.h"
 #include "cpp/program/page_pool.h"
-#include "cpp/program/refusal.h"
+#include "cpp/state/refusal.h"
 #include "cpp/program/sequence.h"
 #include "cpp/weights/weight_store.h"
 

@@ -1,0 +1,56 @@
+#pragma once
+
+// An expected "no" of the stores and the program: what was refused, with the two values that decided it. Nothing has
+// changed.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace ninfer {
+
+enum class RefusalKind : std::uint8_t {
+    kStaleHandle,       // wanted: the handle, found: the slot's current generation
+    kNoLane,            // wanted: lanes in use + 1, found: lanes
+    kNoPages,           // wanted: pages needed, found: pages free
+    kOverContext,       // wanted: tokens, found: the largest context
+    kOverReservation,   // wanted: tokens after the change, found: tokens reserved for the sequence
+    kNothingToCompute,  // wanted: at least 1 uncomputed token, found: how many there are
+    kNotOneUncomputed,  // decode needs exactly 1 uncomputed token; found: how many there are
+    kBatchSize,         // wanted: rows, found: the largest batch
+    kPendingBatch,      // a batch waits for commit or abort
+    kNoPendingBatch,    // commit or abort without one; wanted: batch id, found: the id that is pending or 0
+    kAcceptedCount,     // wanted: accepted of a row or rows given, found: the largest legal value
+    kTokenId,           // wanted: token id, found: vocabulary size
+    kDuplicateRow,      // the same sequence twice in one batch
+    kNoImageSlots,      // wanted: Device slots, found: how many are free for this use
+    kNoHostBlocks,      // wanted: Host blocks, found: blocks free
+    kBeyondFrontier,    // wanted: a frontier in tokens, found: the frontier of what it is taken from
+    kBackwards,         // wanted: the new frontier, found: the committed one, which never moves back
+    kNotMapped,         // wanted: tokens, found: tokens that have pages
+    kNotOnDevice,       // wanted: pages or images needed on Device, found: how many of them are there
+    kNoReplica,         // wanted: the tier (0 Device, 1 Host), found: -1
+    kLastReplica,       // wanted: replicas left after the drop (1), found: 0
+    kAlreadyThere,      // wanted: the tier, found: the tier
+    kPinned,            // wanted: 0 pins, found: how many there are
+    kShared,            // wanted: 1 holder, found: how many there are
+    kFrozen,            // an active one is needed; wanted 1, found 0
+    kActive,            // a frozen one is needed; wanted 0, found: how many active ones use it
+    kUnsettled,         // a copy it waits for is still open; wanted 0, found: how many
+    kCopyInFlight,      // wanted: a finished copy, found: the status
+    kCopyFailed,        // the engine failed the copy; wanted: bytes, found: 0
+    kOutdatedCopy,      // wanted: the epoch noted at the start, found: the epoch now
+    kMismatch,          // an identity differs; wanted: tokens to match, found: tokens that do
+};
+
+std::string_view to_string(RefusalKind kind) noexcept;
+
+struct Refusal {
+    RefusalKind kind;
+    std::int64_t wanted = 0;
+    std::int64_t found = 0;
+
+    std::string message() const;
+};
+
+}  // namespace ninfer
