@@ -45,12 +45,18 @@ class RequestTimings:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The output is complete. completion_tokens counts every computed token, the end token too."""
+    """The output is complete. completion_tokens counts every computed token, the end token too. stop_string: the one
+    that ended it, if one did."""
 
     finish_reason: FinishReason
     timings: RequestTimings
     prompt_tokens: int
     completion_tokens: int
+    stop_string: str | None = None
+
+
+DEADLINE = "deadline"
+"""Why a request was cancelled that took longer than it was allowed to."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,11 @@ class OutputSession:
         """How the next token is picked."""
         return self._early_sampler if self.token_count < self._min_tokens else self._sampler
 
+    @property
+    def stop_string(self) -> str | None:
+        """The stop string that ended the output, if one did."""
+        return self._text.stop_string
+
     def push(self, token: native.SampledToken) -> GenerationStep:
         """What the token adds. The caller has it committed before it shows any of this."""
         token_id: int = token.id

@@ -12,13 +12,27 @@ from ninfer.engine.sampling_params import SamplingParams
 
 
 @dataclass(frozen=True)
+class CacheHints:
+    """What the client says about reuse. use: whether the prompt cache may serve and keep this request at all.
+
+    salt: reuse only among requests with the same one, unless `sharing`, which makes it a session's name.
+    """
+
+    use: bool = True
+    salt: str | None = None
+    session_id: str | None = None
+    sharing: bool | None = None
+
+
+@dataclass(frozen=True)
 class EngineRequest:
-    """What a client asks for. prompt: token ids; deadline: the engine clock's seconds after which it is cancelled."""
+    """What a client asks for. prompt: token ids; timeout_s: longest time from here to the end of the output."""
 
     prompt: list[int]
     params: SamplingParams
-    deadline: float | None = None
+    timeout_s: float | None = None
     report_progress: bool = False
+    cache: CacheHints = field(default_factory=CacheHints)
 
 
 class RequestState(enum.Enum):
@@ -58,6 +72,7 @@ class Request:
     submitted: float
     deadline: float | None = None
     report_progress: bool = False
+    cache: CacheHints = field(default_factory=CacheHints)
     state: RequestState = field(default=RequestState.QUEUED, init=False)
     sequence: int | None = field(default=None, init=False)
     prefilled: int = field(default=0, init=False)

@@ -111,7 +111,16 @@ class EngineService:
         submitted = self._clock()
         plan = plan_generation(self._model, request.prompt, request.params)
         output = OutputSession(self._model.frontend.tokenizer, plan, self._model.files.config.vocab_size)
-        record = Request(next(self._ids), plan, output, deliver, submitted, request.deadline, request.report_progress)
+        record = Request(
+            id=next(self._ids),
+            plan=plan,
+            output=output,
+            deliver=deliver,
+            submitted=submitted,
+            deadline=None if request.timeout_s is None else submitted + request.timeout_s,
+            report_progress=request.report_progress,
+            cache=request.cache,
+        )
         self._intake.post(record)
         return record.id
 

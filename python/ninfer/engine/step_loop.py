@@ -10,6 +10,7 @@ import numpy as np
 from ninfer import native
 from ninfer.engine.deadlines import Deadlines
 from ninfer.engine.events import (
+    DEADLINE,
     Cancelled,
     EngineEvent,
     Failed,
@@ -103,7 +104,7 @@ class StepLoop:
             broken = {live[name]: reason for name, reason in mail.cancels.items() if name in live}
         if self._deadlines.any:
             for request in self._deadlines.late(self._clock()):
-                broken.setdefault(request, "deadline")
+                broken.setdefault(request, DEADLINE)
         return broken
 
     def _break_off(self, broken: dict[Request, str]) -> None:
@@ -195,7 +196,7 @@ class StepLoop:
             max_tokens=request.plan.max_tokens,
         )
         self._note_duration(now - request.admitted)
-        return Finished(reason, timings, prompt_tokens, request.output.token_count)
+        return Finished(reason, timings, prompt_tokens, request.output.token_count, request.output.stop_string)
 
     def _note_duration(self, seconds: float) -> None:
         """A place is free again when the next of the running requests ends."""

@@ -23,6 +23,11 @@ class TextStream:
         """Whether a stop string is complete; nothing more is shown then."""
         return self._stops.matched is not None
 
+    @property
+    def stop_string(self) -> str | None:
+        """The stop string that is complete."""
+        return self._stops.matched
+
     def push(self, token_id: int) -> str:
         """The text that is certain now."""
         return self._stops.push(self._detokenizer.push(token_id))

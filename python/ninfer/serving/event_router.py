@@ -3,25 +3,38 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 
 from ninfer.engine.events import Cancelled, EngineEvent, Failed, Finished
 
+# A reader that lags further behind than this is no reader; at fifty tokens a second, it has not read for minutes.
+MAX_WAITING_EVENTS = 8192
+
 
 class RequestEvents:
-    """The events of one request, in order; lives on the event loop."""
+    """The events of one request, in order; lives on the event loop.
+
+    on_lag is called, once, when more than MAX_WAITING_EVENTS wait to be taken. It has to see to it that few follow.
+    """
 
     def __init__(self) -> None:
         self._waiting: list[EngineEvent] = []
         self._arrived = asyncio.Event()
+        self._lagged = False
+        self.on_lag: Callable[[], None] = lambda: None
         self.ended = False
         self.abandoned = False
 
     def push(self, events: list[EngineEvent]) -> None:
         self.ended = self.ended or isinstance(events[-1], Finished | Cancelled | Failed)
-        if not self.abandoned:
-            self._waiting += events
-            self._arrived.set()
+        if self.abandoned:
+            return
+        self._waiting += events
+        self._arrived.set()
+        if len(self._waiting) > MAX_WAITING_EVENTS and not self._lagged and not self.ended:
+            self._lagged = True
+            self.on_lag()
 
     async def take(self, timeout_s: float) -> list[EngineEvent]:
         """Everything that has come, at least one event; nothing if none comes for `timeout_s` seconds."""

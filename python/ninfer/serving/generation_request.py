@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from ninfer.engine.request import CacheHints
 from ninfer.engine.sampling_params import SamplingParams
-from ninfer.serving.http_errors import ApiError
+from ninfer.serving.http_errors import ApiError, bad_field
 from ninfer.serving.wire import GenerationFields
 
 SESSION_HEADER = "x-session-id"
-
-
-@dataclass(frozen=True)
-class CacheHints:
-    """What the client says about reuse. use: whether the prompt cache may serve and keep this request at all."""
-
-    use: bool = True
-    salt: str | None = None
-    session_id: str | None = None
-    sharing: bool | None = None
+MAX_NAME_CHARACTERS = 256
 
 
 @dataclass(frozen=True)
@@ -33,7 +25,7 @@ class GenerationRequest:
     include_usage: bool = False
     report_progress: bool = False
     opens_reasoning: bool = False
-    cache: CacheHints = CacheHints()
+    cache: CacheHints = field(default_factory=CacheHints)
 
     def ends_with(self, token_id: int, eos_ids: Set[int]) -> bool:
         """Whether this token ends the output and is no part of it."""
@@ -52,5 +44,17 @@ def served_name(wanted: str | None, served: Sequence[str]) -> str:
 
 def cache_hints(fields: GenerationFields, headers: Mapping[str, str]) -> CacheHints:
     """The body outranks the header."""
-    session = fields.session_id if fields.session_id is not None else headers.get(SESSION_HEADER)
-    return CacheHints(fields.cache_prompt is not False, fields.cache_salt, session, fields.cache_sharing)
+    if fields.session_id is not None:
+        session = _name("session_id", fields.session_id)
+    else:
+        session = _name(SESSION_HEADER, headers.get(SESSION_HEADER))
+    salt = _name("cache_salt", fields.cache_salt)
+    if fields.cache_sharing and salt is None:
+        raise bad_field("cache_sharing", "is only allowed with cache_salt")
+    return CacheHints(fields.cache_prompt is not False, salt, session, fields.cache_sharing)
+
+
+def _name(field: str, value: str | None) -> str | None:
+    if value is not None and not 1 <= len(value) <= MAX_NAME_CHARACTERS:
+        raise bad_field(field, f"expected 1 to {MAX_NAME_CHARACTERS} characters, found {len(value)}")
+    return value

@@ -14,6 +14,7 @@ from ninfer.serving.event_router import EventRouter
 from ninfer.serving.generation_request import GenerationRequest
 
 CLIENT_LEFT = "the client left"
+CLIENT_LAGS = "the client reads too slowly"
 
 
 class RunningGeneration:
@@ -23,6 +24,7 @@ class RunningGeneration:
         self._engine = engine
         self._router = router
         self._events = router.claim(request_id)
+        self._events.on_lag = lambda: engine.cancel(request_id, CLIENT_LAGS)
         self._id = request_id
         self._closed = False
         self.request = request
@@ -49,21 +51,23 @@ class Generations:
     """Starts generations. Translating, rendering, tokenising and submitting happen on its own two threads.
 
     limit: how many requests may be in preparation at once; more would only hold memory while they wait for a thread.
+    timeout_s: see `request_timeout_s` of ServingOptions.
     """
 
-    def __init__(self, engine: EnginePort, router: EventRouter, limit: int) -> None:
+    def __init__(self, engine: EnginePort, router: EventRouter, limit: int, timeout_s: float | None = None) -> None:
         self._engine = engine
         self._router = router
         self._limit = limit
+        self._timeout_s = timeout_s
         self._preparing = 0
-        self.threads = ThreadPoolExecutor(2, thread_name_prefix="ninfer-prepare")
+        self._threads = ThreadPoolExecutor(2, thread_name_prefix="ninfer-prepare")
 
     async def start(self, translate: Callable[[], GenerationRequest]) -> RunningGeneration:
         """Raises what `translate` raises, and what the engine raises for a request it does not take."""
         if self._preparing >= self._limit:
             raise QueueFullError(self._preparing, 1)
         self._preparing += 1
-        job = self.threads.submit(self._submitted, translate)
+        job = self._threads.submit(self._submitted, translate)
         try:
             request, request_id = await asyncio.wrap_future(job)
         except asyncio.CancelledError:
@@ -75,11 +79,17 @@ class Generations:
         return RunningGeneration(self._engine, self._router, request, request_id)
 
     def close(self) -> None:
-        self.threads.shutdown(wait=False, cancel_futures=True)
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _submitted(self, translate: Callable[[], GenerationRequest]) -> tuple[GenerationRequest, int]:
         request = translate()
-        wanted = EngineRequest(request.prompt, request.params, report_progress=request.report_progress)
+        wanted = EngineRequest(
+            prompt=request.prompt,
+            params=request.params,
+            timeout_s=self._timeout_s,
+            report_progress=request.report_progress,
+            cache=request.cache,
+        )
         return request, self._engine.submit(wanted)
 
     def _abandon(self, job: Future[tuple[GenerationRequest, int]], loop: asyncio.AbstractEventLoop) -> None:

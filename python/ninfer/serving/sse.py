@@ -10,7 +10,7 @@ import orjson
 from fastapi import Response
 from starlette.types import Receive, Scope, Send
 
-from ninfer.engine.events import Cancelled, Failed, Finished, PrefillProgress, TokenEvent
+from ninfer.engine.events import DEADLINE, Cancelled, Failed, Finished, PrefillProgress, TokenEvent
 from ninfer.serving.answer_writer import AnswerWriter, Chunk
 from ninfer.serving.client_presence import ClientLeft, while_client_stays
 from ninfer.serving.http_errors import ApiError, unavailable
@@ -28,6 +28,8 @@ def frame(value: Any) -> bytes:
 
 def ending_error(event: Cancelled | Failed) -> ApiError:
     """What a request means to its client that ended without an answer."""
+    if isinstance(event, Cancelled) and event.reason == DEADLINE:
+        return ApiError(503, "the answer took longer than this server allows", code="request_timeout")
     if isinstance(event, Cancelled):
         return unavailable(f"the request was cancelled: {event.reason}")
     return ApiError(503, event.message, code="engine_failed")

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from ninfer.engine.request import CacheHints
 from ninfer.errors import RequestError
-from ninfer.serving.generation_request import CacheHints, GenerationRequest
+from ninfer.serving.generation_request import GenerationRequest
 from ninfer.serving.http_errors import ApiError
 from ninfer.serving.openai.translate import chat_request
 from ninfer.serving.served_model import ServedModel

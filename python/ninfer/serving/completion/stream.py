@@ -23,7 +23,6 @@ class NativeCompletionWriter:
         self._pieces: list[str] = []
         self._tokens: list[int] = []
         self._probabilities: list[dict[str, Any]] = []
-        self._ended_by_token = False
         self._finished: Finished | None = None
 
     def opening(self) -> list[Chunk]:
@@ -35,8 +34,8 @@ class NativeCompletionWriter:
 
     def token(self, event: TokenEvent) -> list[Chunk]:
         self._pieces.append(event.text)
-        self._ended_by_token = self._request.ends_with(event.token_id, self._tokenizer.eos_ids)
-        tokens = [] if self._ended_by_token else [event.token_id]
+        ended = self._request.ends_with(event.token_id, self._tokenizer.eos_ids)
+        tokens = [] if ended else [event.token_id]
         self._tokens += tokens
         chunk = self._head(event.text, tokens, stop=False)
         if event.logprob is not None and tokens:
@@ -60,11 +59,12 @@ class NativeCompletionWriter:
         return {"index": 0, "content": content, "tokens": tokens, "stop": stop, "id_slot": -1}
 
     def _last(self, content: str, tokens: list[int], event: Finished) -> Chunk:
-        stop_type = "eos" if self._ended_by_token else "word"
+        stop_type = "eos" if event.stop_string is None else "word"
         return {
             **self._head(content, tokens, stop=True),
             "model": self._request.model_name,
             "stop_type": "limit" if event.finish_reason == "length" else stop_type,
+            "stopping_word": event.stop_string or "",
             "tokens_predicted": event.completion_tokens,
             "tokens_evaluated": event.prompt_tokens,
             "tokens_cached": event.timings.cache_n,
