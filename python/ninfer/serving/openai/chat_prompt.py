@@ -36,6 +36,9 @@ def _message(path: str, message: ChatMessage, raw: Mapping[str, Any]) -> dict[st
     if message.tool_calls and message.role != "assistant":
         raise bad_field(f"{path}.tool_calls", "only the assistant calls tools")
     translated = without_nulls(raw)
+    if message.role == "assistant":
+        # A turn that only calls tools. Templates that read its content get none, instead of failing or writing "None".
+        translated.setdefault("content", "")
     if message.role == "developer":
         # Templates were written before the role had its second name.
         translated["role"] = "system"
