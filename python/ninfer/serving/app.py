@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from fastapi import APIRouter, Depends, FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 
+from ninfer.serving.body_budget import BodyBudget
 from ninfer.serving.completion.routes import add_completion_routes
 from ninfer.serving.completion.wire import NativeCompletionBody
 from ninfer.serving.engine_port import EnginePort
@@ -24,22 +25,28 @@ from ninfer.serving.server import Server
 from ninfer.serving.serving_options import ServingOptions
 from ninfer.serving.text_routes import add_text_routes
 from ninfer.serving.text_wire import DetokenizeBody, TokenizeBody
+from ninfer.serving.text_workers import TextWorkers
 
 # Of the interface, not of the program.
 _API_VERSION = "1"
+# Bodies of the largest size that may be in memory at once.
+_FULL_BODIES = 8
 _BODIES = (ChatBody, CompletionBody, NativeCompletionBody, TokenizeBody, DetokenizeBody, RenderFields)
 
 
 def create_app(engine: EnginePort, router: EventRouter, model: ServedModel, options: ServingOptions) -> FastAPI:
     """The ASGI application. `engine` was made with `router.hand_over`; starting and stopping it is the caller's."""
     limit = options.max_queued + model.max_concurrency
-    server = Server(engine, model, options, Generations(engine, router, limit))
+    generations = Generations(engine, router, limit, options.request_timeout_s)
+    bodies = BodyBudget(_FULL_BODIES * options.max_body_bytes)
+    server = Server(engine, model, options, generations, TextWorkers(), bodies)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         router.bind(asyncio.get_running_loop())
         yield
         server.generations.close()
+        server.text_workers.close()
 
     app = FastAPI(title="NInfer", version=_API_VERSION, lifespan=lifespan)
     install_error_handlers(app)

@@ -15,6 +15,7 @@ from fastapi import Request
 from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect
 
+from ninfer.serving.body_budget import BodyShare
 from ninfer.serving.http_errors import ApiError, bad_field
 
 Body = TypeVar("Body", bound=BaseModel)
@@ -22,9 +23,9 @@ Body = TypeVar("Body", bound=BaseModel)
 _CLOSE = {"Connection": "close"}
 
 
-async def read_body(request: Request, max_bytes: int, timeout_s: float) -> bytes:
+async def read_body(request: Request, max_bytes: int, timeout_s: float, share: BodyShare) -> bytes:
     """The whole body. 413 over `max_bytes`, before it was read if the client said so; 408 after `timeout_s` without
-    progress; 400 if the client left."""
+    progress; 400 if the client left; 503 if `share` cannot grow."""
     declared = request.headers.get("content-length", "")
     if declared.isascii() and declared.isdigit() and len(declared) <= 20 and int(declared) > max_bytes:
         raise _too_large(max_bytes)
@@ -44,6 +45,7 @@ async def read_body(request: Request, max_bytes: int, timeout_s: float) -> bytes
         body += piece
         if len(body) > max_bytes:
             raise _too_large(max_bytes)
+        share.grow_to(len(body))
 
 
 def decode_object(body: bytes) -> dict[str, Any]:

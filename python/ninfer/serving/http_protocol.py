@@ -24,9 +24,13 @@ class LimitedConnection(H11Protocol):
     Between requests a timer runs from the connection's beginning, or from the first byte after an answer, to the end of
     the next request's headers. While an answer is being made reading goes on, since only a reader learns that the other
     side has closed: what a client sends ahead is kept back, up to the size of headers.
+
+    Whatever the system does not take at once pauses the answer, so at most one piece of it waits here. If the client
+    then reads nothing for a while, the connection is cut: closing would wait for the client to read.
     """
 
     headers_timeout_s: float
+    send_timeout_s: float
     max_connections: int
 
     def __init__(
@@ -39,16 +43,28 @@ class LimitedConnection(H11Protocol):
         super().__init__(config, server_state, app_state, _loop)
         self._headers_timer: asyncio.TimerHandle | None = None
         self._sent_ahead = b""
+        self._send_timer: asyncio.TimerHandle | None = None
+        self._unsent_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as the library has it
         super().connection_made(transport)
+        transport.set_write_buffer_limits(high=0)
         if len(self.connections) > self.max_connections:
             self.app = _too_many_connections
         self._wait_for_headers()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
+        self._stop_send_timer()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._watch_sending()
+
+    def resume_writing(self) -> None:
+        self._stop_send_timer()
+        super().resume_writing()
 
     def data_received(self, data: bytes) -> None:
         if self._answering and not self.cycle.more_body:
@@ -89,6 +105,21 @@ class LimitedConnection(H11Protocol):
         message = f"no complete headers came for {self.headers_timeout_s:g} seconds"
         self._refuse(ApiError(408, message, code="headers_timeout"))
 
+    def _watch_sending(self) -> None:
+        self._unsent_bytes = self.transport.get_write_buffer_size()
+        self._send_timer = self.loop.call_later(self.send_timeout_s, self._check_sending)
+
+    def _check_sending(self) -> None:
+        if self.transport.get_write_buffer_size() < self._unsent_bytes:
+            self._watch_sending()
+        else:
+            self.transport.abort()
+
+    def _stop_send_timer(self) -> None:
+        if self._send_timer is not None:
+            self._send_timer.cancel()
+            self._send_timer = None
+
     def _refuse(self, error: ApiError) -> None:
         """Written past the parser, whose state may be broken; the connection ends with it."""
         if self.transport.is_closing():
@@ -127,6 +158,7 @@ def server_config(app: FastAPI, options: ServingOptions, host: str, port: int) -
 
     class Connection(LimitedConnection):
         headers_timeout_s = options.headers_timeout_s
+        send_timeout_s = options.send_timeout_s
         max_connections = options.max_connections
 
     return uvicorn.Config(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
 import orjson
 from fastapi import Request, Response
@@ -14,6 +14,7 @@ from fastapi import Request, Response
 from ninfer.engine.events import Cancelled, Failed
 from ninfer.serving.answer_writer import AnswerWriter, Chunk
 from ninfer.serving.auth import check_key
+from ninfer.serving.body_budget import BodyBudget, BodyShare
 from ninfer.serving.client_presence import ClientLeft, while_client_stays
 from ninfer.serving.decode import read_body
 from ninfer.serving.engine_port import EnginePort
@@ -22,13 +23,13 @@ from ninfer.serving.running_generation import Generations, RunningGeneration
 from ninfer.serving.served_model import ServedModel
 from ninfer.serving.serving_options import ServingOptions
 from ninfer.serving.sse import SseResponse, chunks, ending_error
+from ninfer.serving.text_workers import TextWorkers
 
 _LOG = logging.getLogger(__name__)
 _SILENCE_S = 60.0
 
 Translate = Callable[[bytes, Mapping[str, str], ServedModel, ServingOptions], GenerationRequest]
 WriterOf = Callable[[GenerationRequest, ServedModel], AnswerWriter]
-Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
@@ -39,39 +40,55 @@ class Server:
     model: ServedModel
     options: ServingOptions
     generations: Generations
+    text_workers: TextWorkers
+    bodies: BodyBudget
 
     async def check_key(self, request: Request) -> None:
         """A dependency of every endpoint that is not open to all."""
         check_key(request, self.options.api_keys)
 
-    async def body(self, request: Request) -> bytes:
-        return await read_body(request, self.options.max_body_bytes, self.options.body_timeout_s)
-
     async def computed(self, request: Request, compute: Callable[[bytes], Any]) -> Response:
         """The JSON answer that `compute` makes of the body, away from the event loop."""
-        body = await self.body(request)
-        loop = asyncio.get_running_loop()
-        return json_response(await loop.run_in_executor(self.generations.threads, compute, body))
+        with self.bodies.share() as share:
+            body = await self._body(request, share)
+            return await self._while_staying(request, self._computed(compute, body))
 
     async def generated(self, request: Request, translate: Translate, writer_of: WriterOf) -> Response:
         """The answer of a generation endpoint. Everything is checked before a stream's 200 is sent."""
-        body = await self.body(request)
-
-        def translated() -> GenerationRequest:
-            return translate(body, request.headers, self.model, self.options)
-
-        try:
-            running = await while_client_stays(request.receive, self.generations.start(translated))
-            writer = writer_of(running.request, self.model)
-            if running.request.stream:
-                return SseResponse(writer, running, self.options.comment_interval_s)
+        with self.bodies.share() as share:
+            body = await self._body(request, share)
+            prepare = partial(translate, body, request.headers, self.model, self.options)
+            del body
             try:
-                return json_response(await while_client_stays(request.receive, _whole(writer, running)))
-            finally:
-                running.close()
+                running = await while_client_stays(request.receive, self.generations.start(prepare))
+            except ClientLeft:
+                return _left(request)
+            del prepare
+        writer = writer_of(running.request, self.model)
+        if running.request.stream:
+            return SseResponse(writer, running, self.options.comment_interval_s)
+        try:
+            return await self._while_staying(request, _whole(writer, running))
+        finally:
+            running.close()
+
+    async def _body(self, request: Request, share: BodyShare) -> bytes:
+        return await read_body(request, self.options.max_body_bytes, self.options.body_timeout_s, share)
+
+    async def _computed(self, compute: Callable[[bytes], Any], body: bytes) -> Any:
+        return await self.text_workers.run(partial(compute, body))
+
+    async def _while_staying(self, request: Request, work: Coroutine[Any, Any, Any]) -> Response:
+        try:
+            return json_response(await while_client_stays(request.receive, work))
         except ClientLeft:
-            _LOG.info("499 %s: the client left", request.url.path)
-            return Response(status_code=499)
+            return _left(request)
+
+
+def _left(request: Request) -> Response:
+    """Nobody reads it; the status is for whoever counts."""
+    _LOG.info("499 %s: the client left", request.url.path)
+    return Response(status_code=499)
 
 
 def json_response(value: Any, status: int = 200) -> Response:
