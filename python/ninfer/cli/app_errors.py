@@ -3,36 +3,42 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from ninfer.cli import engine_flags, sampling_flags
+from ninfer.cli.engine_flags import FLAG_NAMES
+from ninfer.cli.flag_groups import environment_variable, option_name
+from ninfer.cli.sampling_flags import SAMPLING_FLAG_NAMES
+from ninfer.cli.server_flags import SERVER_FLAG_NAMES
 from ninfer.cli.terminal_text import one_line
 from ninfer.errors import CapacityError, NinferError, OptionError, RequestError
 
+_NAMES = (*FLAG_NAMES, *SERVER_FLAG_NAMES)
 # Names of two words only: `threads` and `weights` are also plain English.
-_FIELD = re.compile(r"\b(" + "|".join(name for name in engine_flags.FLAG_NAMES if "_" in name) + r")\b")
+_FIELD = re.compile(r"\b(" + "|".join(name for name in _NAMES if "_" in name) + r")\b")
 
 
-def error_line(error: NinferError | OSError, environment: Mapping[str, str]) -> str:
-    """The line for stderr. Options have their command-line names, or that of the variable in `environment`."""
-    return f"ninfer: {one_line(_message(error, environment))}"
+def error_line(error: NinferError | OSError, environment: Mapping[str, str], arguments: Sequence[str]) -> str:
+    """The line for stderr. An option has its command-line name, or that of the variable that its value came from."""
+    return one_line(_message(error, environment, arguments))
 
 
-def _message(error: NinferError | OSError, environment: Mapping[str, str]) -> str:
+def _message(error: NinferError | OSError, environment: Mapping[str, str], arguments: Sequence[str]) -> str:
     if isinstance(error, OSError):
         names = [str(name) for name in (error.filename, error.filename2) if name is not None]
         return ": ".join([*names, error.strerror or str(error)])
-    if isinstance(error, OptionError) and error.option in engine_flags.FLAG_NAMES:
-        variable = engine_flags.environment_variable(error.option)
-        value = str(error.value)
-        name = variable if environment.get(variable) == value else _flag(error.option)
-        return f"{name} {value} cannot be used: {error.works}"
-    if isinstance(error, RequestError) and error.param in sampling_flags.FLAG_NAMES:
-        return str(error).replace(error.param, _flag(error.param), 1)
-    if isinstance(error, CapacityError):
-        return _FIELD.sub(lambda field: _flag(field[0]), str(error))
-    return str(error)
+    if isinstance(error, OptionError) and error.option in _NAMES:
+        variable = environment_variable(error.option)
+        from_variable = bool(environment.get(variable)) and not _given(option_name(error.option), arguments)
+        name = variable if from_variable else option_name(error.option)
+        return f"{name} {error.value} cannot be used: {_in_flags(error.works)}"
+    if isinstance(error, RequestError) and error.param in SAMPLING_FLAG_NAMES:
+        return str(error).replace(error.param, option_name(error.param), 1)
+    return _in_flags(str(error)) if isinstance(error, CapacityError) else str(error)
 
 
-def _flag(field: str) -> str:
-    return "--" + field.replace("_", "-")
+def _given(option: str, arguments: Sequence[str]) -> bool:
+    return any(argument == option or argument.startswith(f"{option}=") for argument in arguments)
+
+
+def _in_flags(text: str) -> str:
+    return _FIELD.sub(lambda field: option_name(field[0]), text)

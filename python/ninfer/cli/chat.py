@@ -8,13 +8,14 @@ import typer
 
 from ninfer.cli.chat_terminal import ChatTerminal
 from ninfer.cli.conversation import Conversation
-from ninfer.cli.engine_flags import EngineFlags, with_engine_flags
+from ninfer.cli.engine_flags import EngineFlags
+from ninfer.cli.flag_groups import with_flags
 from ninfer.cli.load_with_progress import load_with_progress
 from ninfer.cli.model_choice import DemoOption, ModelArgument, model_path
 from ninfer.cli.sampling_flags import MaxTokens, Seed, Temperature, sampling_fields
 
 
-@with_engine_flags
+@with_flags(engine_flags=EngineFlags)
 def chat(
     model: ModelArgument = None,
     demo: DemoOption = None,

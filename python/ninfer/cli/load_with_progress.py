@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import TracebackType
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
@@ -12,12 +13,33 @@ from ninfer.cli.engine_flags import EngineFlags
 from ninfer.engine.engine import Engine, load
 
 
+class LoadProgress:
+    """While entered, `show(bytes done, bytes in all)` moves a bar on stderr if that is a terminal."""
+
+    def __init__(self) -> None:
+        self._bar: Progress | None = None
+        if sys.stderr.isatty():
+            columns = (TextColumn("loading"), BarColumn(), DownloadColumn())
+            self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+            self._task = self._bar.add_task("weights", total=None)
+
+    def show(self, done: int, total: int) -> None:
+        if self._bar is not None:
+            self._bar.update(self._task, completed=done, total=total)
+
+    def __enter__(self) -> LoadProgress:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+
 def load_with_progress(path: Path, flags: EngineFlags) -> Engine:
     """`ninfer.load`, with a progress bar on stderr if that is a terminal."""
-    options = flags.as_options()
-    if not sys.stderr.isatty():
-        return load(path, **options)
-    columns = (TextColumn("loading"), BarColumn(), DownloadColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("weights", total=None)
-        return load(path, progress=lambda done, total: bar.update(task, completed=done, total=total), **options)
+    with LoadProgress() as bar:
+        return load(path, progress=bar.show, **flags.as_options())

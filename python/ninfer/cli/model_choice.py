@@ -34,11 +34,8 @@ DemoOption = Annotated[
 ]
 
 
-def model_path(model: str | None, demo: str | None) -> Path:
-    """Path of the chosen model; smollm2 is fetched if it is not in the store yet.
-
-    Raises ModelNotFoundError unless exactly one of the two is given, and what resolving and fetching raise.
-    """
+def check_choice(model: str | None, demo: str | None) -> None:
+    """Raises ModelNotFoundError unless exactly one of the two is given, and for a demo model that there is not."""
     names = " and ".join(DEMO_MODELS)
     if model is None and demo is None:
         raise ModelNotFoundError("give either a model or --demo")
@@ -48,6 +45,14 @@ def model_path(model: str | None, demo: str | None) -> Path:
         raise ModelNotFoundError(
             f"give either a model or --demo, not both; {model!r} is no demo model, these are {names}"
         )
+
+
+def model_path(model: str | None, demo: str | None) -> Path:
+    """Path of the chosen model; smollm2 is fetched if it is not in the store yet.
+
+    Raises what `check_choice`, resolving and fetching raise.
+    """
+    check_choice(model, demo)
     store = ModelStore(models_directory(os.environ))
     if model is not None:
         return resolve_model(model, store)

@@ -8,14 +8,15 @@ from typing import Annotated, TextIO
 import typer
 
 from ninfer.cli.conversation import Conversation
-from ninfer.cli.engine_flags import EngineFlags, with_engine_flags
+from ninfer.cli.engine_flags import EngineFlags
+from ninfer.cli.flag_groups import with_flags
 from ninfer.cli.load_with_progress import load_with_progress
 from ninfer.cli.model_choice import DemoOption, model_path
 from ninfer.cli.sampling_flags import MaxTokens, Seed, Temperature, sampling_fields
 from ninfer.cli.terminal_text import visible
 
 
-@with_engine_flags
+@with_flags(engine_flags=EngineFlags)
 def run_prompt(
     prompt: Annotated[str, typer.Argument(help="What the user says.")],
     model: Annotated[str | None, typer.Option("--model", "-m", help="As MODEL of `ninfer chat`.")] = None,

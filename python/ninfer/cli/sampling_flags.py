@@ -12,7 +12,7 @@ Temperature = Annotated[float | None, typer.Option(help="0 for the best token; b
 Seed = Annotated[int | None, typer.Option(help="Makes sampled answers repeatable.")]
 MaxTokens = Annotated[int | None, typer.Option(help="Longest answer in tokens.")]
 
-FLAG_NAMES = ("temperature", "seed", "max_tokens")
+SAMPLING_FLAG_NAMES = ("temperature", "seed", "max_tokens")
 
 
 def sampling_fields(temperature: float | None, seed: int | None, max_tokens: int | None) -> dict[str, Any]:

@@ -6,7 +6,6 @@ import asyncio
 from typing import Any
 
 import uvicorn
-from fastapi import FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
@@ -14,8 +13,6 @@ from uvicorn.server import ServerState
 
 from ninfer.serving.http_errors import ApiError, error_response
 from ninfer.serving.serving_options import ServingOptions
-
-MAX_HEADER_BYTES = 64 << 10
 
 
 class LimitedConnection(H11Protocol):
@@ -31,6 +28,7 @@ class LimitedConnection(H11Protocol):
 
     headers_timeout_s: float
     send_timeout_s: float
+    max_header_bytes: int
     max_connections: int
 
     def __init__(
@@ -69,7 +67,7 @@ class LimitedConnection(H11Protocol):
     def data_received(self, data: bytes) -> None:
         if self._answering and not self.cycle.more_body:
             self._sent_ahead += data
-            if len(self._sent_ahead) > MAX_HEADER_BYTES:
+            if len(self._sent_ahead) > self.max_header_bytes:
                 self.transport.abort()
             return
         self._wait_for_headers()
@@ -140,29 +138,31 @@ async def _too_many_connections(scope: Any, receive: Any, send: Any) -> None:
 class HeaderLimit:
     """431 for headers that came at once and are larger than the parser lets incomplete ones become."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, max_bytes: int) -> None:
         self._app = app
+        self._max_bytes = max_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             size = sum(len(name) + len(value) for name, value in scope["headers"])
-            if size + len(scope["raw_path"]) + len(scope["query_string"]) > MAX_HEADER_BYTES:
-                error = ApiError(431, f"the headers are larger than {MAX_HEADER_BYTES} bytes", code="headers_too_large")
+            if size + len(scope["raw_path"]) + len(scope["query_string"]) > self._max_bytes:
+                error = ApiError(431, f"the headers are larger than {self._max_bytes} bytes", code="headers_too_large")
                 await error_response(error)(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 
 
-def server_config(app: FastAPI, options: ServingOptions, host: str, port: int) -> uvicorn.Config:
+def server_config(app: ASGIApp, options: ServingOptions, host: str, port: int) -> uvicorn.Config:
     """How the server library runs `app` with the limits of `options`."""
 
     class Connection(LimitedConnection):
         headers_timeout_s = options.headers_timeout_s
         send_timeout_s = options.send_timeout_s
+        max_header_bytes = options.max_header_bytes
         max_connections = options.max_connections
 
     return uvicorn.Config(
-        HeaderLimit(app),
+        HeaderLimit(app, options.max_header_bytes),
         host,
         port,
         http=Connection,
@@ -170,7 +170,7 @@ def server_config(app: FastAPI, options: ServingOptions, host: str, port: int) -
         lifespan="on",
         log_config=None,
         access_log=False,
-        h11_max_incomplete_event_size=MAX_HEADER_BYTES,
+        h11_max_incomplete_event_size=options.max_header_bytes,
         timeout_keep_alive=options.keep_alive_s,
         timeout_graceful_shutdown=options.shutdown_timeout_s,
     )

@@ -6,23 +6,26 @@ import json
 import socket
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from ninfer.serving.app import create_app
-from ninfer.serving.http_protocol import MAX_HEADER_BYTES
 from ninfer.serving.served_model import ServedModel
 from ninfer.serving.serving_options import ServingOptions
 from tests.python.serving.live_server import serving
 from tests.python.serving.scripted_engine import ScriptedEngine
 
+MAX_HEADER_KIB = 20
+MAX_HEADER_BYTES = MAX_HEADER_KIB << 10
 HEALTH = b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
 LAST_HEALTH = b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 
 
 @pytest.fixture
 def port(engine: ScriptedEngine, model: ServedModel) -> Iterator[int]:
-    options = ServingOptions(served_model_names=("demo",), headers_timeout_s=0.5, max_connections=2)
+    limits: dict[str, Any] = {"headers_timeout_s": 0.5, "max_connections": 2, "max_header_kib": MAX_HEADER_KIB}
+    options = ServingOptions(served_model_names=("demo",), **limits)
     with serving(create_app(engine, engine.router, model, options), options) as port:
         yield port
 

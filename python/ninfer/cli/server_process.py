@@ -1,0 +1,145 @@
+"""The life of a server's process, from the bound socket to the exit status."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import socket
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from fastapi import FastAPI
+
+from ninfer.cli.load_with_progress import LoadProgress
+from ninfer.cli.resolved_values import resolved_values
+from ninfer.cli.stop_signals import StopSignals, end_process, ignore_signals
+from ninfer.engine.engine import load_model
+from ninfer.engine.loaded_model import LoadedModel
+from ninfer.engine.service import EngineService
+from ninfer.serving.app import create_app
+from ninfer.serving.entrance import Entrance
+from ninfer.serving.event_router import EventRouter
+from ninfer.serving.http_protocol import server_config
+from ninfer.serving.http_server import HttpServer
+from ninfer.serving.listening import listen, server_url
+from ninfer.serving.served_model import ServedModel
+from ninfer.serving.server_options import ServerOptions
+
+# The engine stops after the model unit it is in. What is left of the five seconds is for the answers' last events.
+_ENGINE_STOP_S = 3.0
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    model: LoadedModel
+    engine: EngineService
+    app: FastAPI
+
+
+class ServerProcess:
+    """Life: `run`, once. The socket is bound first, then requests are answered 503 while the model loads, then served;
+    a signal ends it in each of these states with exit status 0."""
+
+    def __init__(self, options: ServerOptions, find_model: Callable[[], Path]) -> None:
+        """find_model: path of the model; may take long, and raise whatever loading raises."""
+        self._options = options
+        self._find_model = find_model
+        self._name = options.serving.served_model_names[0]
+        self._entrance = Entrance(f"{self._name} is loading")
+        self._engine: EngineService | None = None
+        # Whether a thread was left inside the native core, which must not be taken down under it.
+        self._computing = False
+
+    def run(self) -> int:
+        """Exit status. Raises OptionError for a port that is taken, and what loading a model raises."""
+        sockets = listen(self._options.host, self._options.port)
+        try:
+            asyncio.run(self._live(sockets))
+        finally:
+            # The process ends by itself now, and nothing may give it another exit status.
+            ignore_signals()
+        if self._computing:
+            end_process(0)
+        return 0
+
+    async def _live(self, sockets: list[socket.socket]) -> None:
+        options = self._options
+        config = server_config(self._entrance, options.serving, options.host, options.port)
+        http = HttpServer(config, self._stop_engine)
+        serving = asyncio.create_task(http.serve(sockets))
+        signals = StopSignals(asyncio.get_running_loop(), http)
+        url = server_url(options.host, sockets)
+        loading = self._start_loading()
+        stopped = asyncio.ensure_future(signals.stopped.wait())
+        try:
+            await asyncio.wait((loading, stopped, serving), return_when=asyncio.FIRST_COMPLETED)
+            self._computing = not loading.done()
+            if loading.done():
+                await self._serve(loading.result(), url, serving)
+        finally:
+            http.should_exit = True
+            await serving
+            stopped.cancel()
+
+    async def _serve(self, loaded: _Loaded, url: str, serving: asyncio.Task[None]) -> None:
+        async with loaded.app.router.lifespan_context(loaded.app):
+            self._engine = loaded.engine
+            loaded.engine.start()
+            self._entrance.open(loaded.app)
+            # What loading made stays; the collector need not look at it again.
+            gc.collect()
+            gc.freeze()
+            for line in resolved_values(self._options, loaded.model):
+                print(line)
+            print(f"listening on {url}", flush=True)
+            try:
+                await serving
+            finally:
+                gc.unfreeze()
+
+    def _start_loading(self) -> asyncio.Future[_Loaded]:
+        """On a thread that does not keep the process alive: nothing can interrupt the loading of a file."""
+        loop = asyncio.get_running_loop()
+        loading: asyncio.Future[_Loaded] = loop.create_future()
+
+        def settle(loaded: _Loaded | None, error: BaseException | None) -> None:
+            if error is not None:
+                loading.set_exception(error)
+            elif loaded is not None:
+                loading.set_result(loaded)
+
+        def load() -> None:
+            loaded, failure = None, None
+            try:
+                loaded = self._load()
+            except BaseException as error:  # raised again where the loading is awaited
+                failure = error
+            loop.call_soon_threadsafe(settle, loaded, failure)
+
+        threading.Thread(target=load, name="ninfer-load", daemon=True).start()
+        return loading
+
+    def _load(self) -> _Loaded:
+        path = self._find_model()
+        with LoadProgress() as bar:
+
+            def progress(done: int, total: int) -> None:
+                bar.show(done, total)
+                self._entrance.reason = f"{self._name} is loading: {done * 100 // max(total, 1)} % of its weights"
+
+            model = load_model(path, self._options.engine, datetime.now, progress)
+        router = EventRouter()
+        engine = EngineService(model, max_queued=self._options.serving.max_queued, hand_over=router.hand_over)
+        return _Loaded(model, engine, create_app(engine, router, ServedModel.of(model), self._options.serving))
+
+    def _stop_engine(self) -> None:
+        if self._engine is None:
+            return
+        try:
+            self._engine.stop(_ENGINE_STOP_S)
+        except TimeoutError:
+            self._computing = True
+            raise
