@@ -9,6 +9,9 @@
 
 namespace ninfer {
 
+// The value of a success that has nothing to say.
+struct Nothing {};
+
 template <typename T, typename E>
 class [[nodiscard]] Result {
    public:

@@ -16,8 +16,8 @@
 #include "cpp/base/result.h"
 #include "cpp/model/decoder.h"
 #include "cpp/program/page_pool.h"
-#include "cpp/state/refusal.h"
 #include "cpp/program/sequence.h"
+#include "cpp/state/refusal.h"
 #include "cpp/weights/weight_store.h"
 
 namespace ninfer {
@@ -36,8 +36,6 @@ struct RowRequest {
     SequenceHandle sequence;
     SamplerInput sampler;  // output_index and the count arrays are filled in by the program
 };
-
-struct Nothing {};
 
 // The caller's hold on a finished unit whose effect waits for exactly one commit or abort. Move-only; one that is lost
 // is ended by abort_pending().

@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "cpp/program/token_origin.h"
+
 namespace ninfer {
 
 // Slot in the low 32 bits, generation in the high ones. Generation 0 is never valid.
@@ -20,9 +22,6 @@ struct SequenceHandle {
     std::uint32_t generation() const { return static_cast<std::uint32_t>(value >> 32); }
     bool operator==(const SequenceHandle&) const = default;
 };
-
-// Where a ledger token comes from: the request, or the answer (sampled, or forced in a sample's place).
-enum class TokenOrigin : std::uint8_t { kPrompt, kOutput };
 
 struct Sequence {
     std::uint32_t generation = 0;
