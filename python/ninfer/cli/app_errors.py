@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ninfer.cli.engine_flags import FLAG_NAMES
 from ninfer.cli.flag_groups import environment_variable, option_name
@@ -20,6 +21,14 @@ _FIELD = re.compile(r"\b(" + "|".join(name for name in _NAMES if "_" in name) + 
 def error_line(error: NinferError | OSError, environment: Mapping[str, str], arguments: Sequence[str]) -> str:
     """The line for stderr. An option has its command-line name, or that of the variable that its value came from."""
     return one_line(_message(error, environment, arguments))
+
+
+def usage_line(error: Any) -> str:
+    """The line for a malformed command line, or for a variable whose value is none. `error`: of the parser."""
+    context, parameter = error.ctx, getattr(error, "param", None)
+    if context is None or parameter is None or context.get_parameter_source(parameter.name).name != "ENVIRONMENT":
+        return one_line(error.format_message())
+    return one_line(f"{parameter.envvar}: {error.message}")
 
 
 def _message(error: NinferError | OSError, environment: Mapping[str, str], arguments: Sequence[str]) -> str:

@@ -8,16 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
-from ninfer.cli.flag_groups import flag
+from ninfer.cli.flag_groups import count, flag, whole_number
 
 
 def _auto_or_count(value: str) -> str | int:
     """`auto` as it is, a number as a number; the engine knows the range."""
-    if value == "auto":
-        return value
     try:
-        return int(value)
-    except ValueError:
+        return value if value == "auto" else whole_number(value)
+    except typer.BadParameter:
         raise typer.BadParameter(f"{value!r} is neither auto nor a whole number") from None
 
 
@@ -30,12 +28,12 @@ class EngineFlags:
     """Fields of `EngineOptions` under their own names, with its defaults."""
 
     device: Annotated[str, flag("device", "Where the model computes: auto, cpu.")] = "auto"
-    threads: Annotated[int | None, flag("threads", "Compute threads; by default one per physical core.")] = None
+    threads: Annotated[int | None, count("threads", "Compute threads; by default one per physical core.")] = None
     cpu_isa: Annotated[str, flag("cpu-isa", "Instruction set: auto, scalar, avx2, avx512.")] = "auto"
     weights: Annotated[str, flag("weights", "Storage of the weights: auto (as stored), f32, bf16, q8, q4.")] = "auto"
     kv_dtype: Annotated[str, flag("kv-dtype", "Storage of keys and values: auto (bf16), f32, bf16, int8.")] = "auto"
     max_context: Annotated[
-        int | None, flag("max-context", "Longest conversation in tokens; by default the model's.")
+        int | None, count("max-context", "Longest conversation in tokens; by default the model's.")
     ] = None
     kv_capacity: Annotated[Any, _pool("kv-capacity", "Tokens that all pages of keys and values hold.")] = "auto"
     prefill_chunk: Annotated[Any, _pool("prefill-chunk", "Most prompt tokens of one unit of work.")] = "auto"

@@ -18,6 +18,35 @@ def flag(name: str, help_text: str, **more: Any) -> Any:
     return typer.Option(f"--{name}", envvar=environment_variable(name), help=help_text, **more)
 
 
+def count(name: str, help_text: str) -> Any:
+    """As `flag`, for a whole number."""
+    return flag(name, help_text, parser=whole_number, metavar="N")
+
+
+def seconds(name: str, help_text: str) -> Any:
+    """As `flag`, for a number of seconds."""
+    return flag(name, help_text, parser=_number, metavar="SECONDS")
+
+
+def whole_number(value: str | int) -> int:
+    try:
+        return int(value)
+    except ValueError:
+        raise typer.BadParameter(f"{value!r} is no whole number") from None
+
+
+def _number(value: str | float) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        raise typer.BadParameter(f"{value!r} is no number") from None
+
+
+def switch(name: str, help_text: str) -> Any:
+    """As `flag`, for yes and no: `--name` and `--no-name`."""
+    return typer.Option(f"--{name}/--no-{name}", envvar=environment_variable(name), help=help_text)
+
+
 def environment_variable(name: str) -> str:
     """NINFER_KV_DTYPE for `kv-dtype` and `kv_dtype`."""
     return ENVIRONMENT_PREFIX + name.replace("-", "_").upper()

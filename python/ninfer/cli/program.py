@@ -1,16 +1,26 @@
-"""Runs a command of `sys.argv` as a program: what the world does wrong is one line on stderr and exit status 1."""
+"""Runs a command of `sys.argv` as a program: what goes wrong is one line on stderr.
+
+Exit status 1 for what the world does wrong, 2 for a malformed command line, 130 for Ctrl-C.
+"""
 
 from __future__ import annotations
 
 import io
 import os
 import sys
+from typing import NoReturn
 
 import typer
 
-from ninfer.cli.app_errors import error_line
+from ninfer.cli.app_errors import error_line, usage_line
 from ninfer.cli.demo_flag import with_demo_value
 from ninfer.errors import NinferError
+
+# The parser's base class of everything that is wrong with a command line. Typer brings its own copy of the library
+# that it comes from, or not, depending on its version.
+USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]
+_MALFORMED = 2
+_INTERRUPTED = 130
 
 
 def run_program(app: typer.Typer) -> None:
@@ -18,11 +28,20 @@ def run_program(app: typer.Typer) -> None:
     _accept_any_text()
     arguments = with_demo_value(sys.argv[1:])
     try:
-        app(args=arguments)
+        status = app(args=arguments, prog_name=app.info.name, standalone_mode=False)
+    except USAGE_ERROR as error:
+        _fail(app, usage_line(error), _MALFORMED)
+    except typer.Abort:
+        sys.exit(_INTERRUPTED)
     except (NinferError, OSError) as error:
-        sys.stdout.flush()
-        print(f"{app.info.name}: {error_line(error, os.environ, arguments)}", file=sys.stderr)
-        sys.exit(1)
+        _fail(app, error_line(error, os.environ, arguments), 1)
+    sys.exit(status)
+
+
+def _fail(app: typer.Typer, line: str, status: int) -> NoReturn:
+    sys.stdout.flush()
+    print(f"{app.info.name}: {line}", file=sys.stderr)
+    sys.exit(status)
 
 
 def _accept_any_text() -> None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import typer
-
 from ninfer.cli.engine_flags import EngineFlags
 from ninfer.cli.flag_groups import environment_variable, with_flags
 from ninfer.cli.model_choice import DemoOption, ModelArgument, check_choice, model_path
 from ninfer.cli.server_flags import ServerFlags, server_options
 from ninfer.cli.server_process import ServerProcess
+from ninfer.cli.stop_signals import end_process
 from ninfer.cli.version_flag import VersionFlag
 from ninfer.serving.console_log import console_log
 
@@ -31,8 +30,8 @@ def serve(
     check_choice(model, demo)
     options = server_options(engine_flags, server_flags, _default_name(model, demo))
     with console_log(options.log_level):
-        status = ServerProcess(options, lambda: model_path(model, demo)).run()
-    raise typer.Exit(status)
+        ServerProcess(options, lambda: model_path(model, demo)).run()
+    end_process(0)
 
 
 def _default_name(model: str | None, demo: str | None) -> str:

@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Annotated
 
 from ninfer.cli.engine_flags import EngineFlags
-from ninfer.cli.flag_groups import flag
+from ninfer.cli.flag_groups import count, flag, seconds, switch
 from ninfer.config.engine_options import EngineOptions
 from ninfer.errors import OptionError
 from ninfer.serving.server_options import ServerOptions
 from ninfer.serving.serving_options import ServingOptions
+
+# Answers that have not ended by then are cut off, so that the process is gone after five seconds.
+_SHUTDOWN_TIMEOUT_S = 4
 
 
 @dataclass(frozen=True)
@@ -19,7 +22,7 @@ class ServerFlags:
     """Fields of ServerOptions, of ServingOptions, and those of EngineOptions that only a server has."""
 
     host: Annotated[str, flag("host", "Address or name of this machine to listen on.")] = "127.0.0.1"
-    port: Annotated[int, flag("port", "Port to listen on; 0 picks a free one.")] = 8080
+    port: Annotated[int, count("port", "Port to listen on; 0 picks a free one.")] = 8080
     served_model_name: Annotated[
         list[str] | None, flag("served-model-name", "What requests may call the model; repeat it for more names.")
     ] = None
@@ -32,29 +35,26 @@ class ServerFlags:
     ] = None
     log_level: Annotated[str, flag("log-level", "What the console shows: debug, info, warning, error.")] = "info"
     request_log: Annotated[Path | None, flag("request-log", "A file that gets one JSON line per request.")] = None
-    max_concurrency: Annotated[int, flag("max-concurrency", "Requests that are computed at once, 1 to 8.")] = 4
-    max_queued: Annotated[int, flag("max-queued", "Requests that may wait beside them.")] = 64
+    max_concurrency: Annotated[int, count("max-concurrency", "Requests that are computed at once, 1 to 8.")] = 4
+    max_queued: Annotated[int, count("max-queued", "Requests that may wait beside them.")] = 64
     default_max_tokens: Annotated[
-        int, flag("default-max-tokens", "Longest answer to a request that names no limit, in tokens.")
+        int, count("default-max-tokens", "Longest answer to a request that names no limit, in tokens.")
     ] = 4096
-    max_body_mib: Annotated[int, flag("max-body-mib", "Largest request body, in MiB.")] = 8
-    max_header_kib: Annotated[int, flag("max-header-kib", "Largest request headers, in KiB.")] = 64
-    headers_timeout: Annotated[float, flag("headers-timeout", "Seconds in which headers must come.")] = 10.0
-    body_timeout: Annotated[float, flag("body-timeout", "Longest pause within a request body, in seconds.")] = 60.0
+    max_body_mib: Annotated[int, count("max-body-mib", "Largest request body, in MiB.")] = 8
+    max_header_kib: Annotated[int, count("max-header-kib", "Largest request headers, in KiB.")] = 64
+    headers_timeout: Annotated[float, seconds("headers-timeout", "Seconds in which headers must come.")] = 10.0
+    body_timeout: Annotated[float, seconds("body-timeout", "Longest pause within a request body, in seconds.")] = 60.0
     send_timeout: Annotated[
-        float, flag("send-timeout", "Seconds that a client may read nothing of what waits for it.")
+        float, seconds("send-timeout", "Seconds that a client may read nothing of what waits for it.")
     ] = 60.0
     request_timeout: Annotated[
-        float | None, flag("request-timeout", "Longest time of one answer, queue included; by default no limit.")
+        float | None, seconds("request-timeout", "Longest time of one answer, queue included; by default no limit.")
     ] = None
-    keep_alive: Annotated[int, flag("keep-alive", "Seconds that an idle connection stays after an answer.")] = 60
-    max_connections: Annotated[int, flag("max-connections", "Connections at once; more are answered 503.")] = 1024
+    keep_alive: Annotated[int, count("keep-alive", "Seconds that an idle connection stays after an answer.")] = 60
+    max_connections: Annotated[int, count("max-connections", "Connections at once; more are answered 503.")] = 1024
     parse_special_in_content: Annotated[
         bool,
-        flag(
-            "parse-special-in-content/--no-parse-special-in-content",
-            "Whether special tokens written in messages become control tokens.",
-        ),
+        switch("parse-special-in-content", "Whether special tokens written in messages become control tokens."),
     ] = False
 
 
@@ -87,6 +87,7 @@ def server_options(engine: EngineFlags, server: ServerFlags, default_name: str) 
             keep_alive_s=server.keep_alive,
             max_connections=server.max_connections,
             max_queued=server.max_queued,
+            shutdown_timeout_s=_SHUTDOWN_TIMEOUT_S,
             parse_special_in_content=server.parse_special_in_content,
         ),
         host=server.host,

@@ -6,7 +6,8 @@ import asyncio
 import gc
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -15,16 +16,19 @@ from fastapi import FastAPI
 
 from ninfer.cli.load_with_progress import LoadProgress
 from ninfer.cli.resolved_values import resolved_values
-from ninfer.cli.stop_signals import StopSignals, end_process, ignore_signals
+from ninfer.cli.stop_signals import StopSignals, ignore_signals
 from ninfer.engine.engine import load_model
 from ninfer.engine.loaded_model import LoadedModel
 from ninfer.engine.service import EngineService
 from ninfer.serving.app import create_app
+from ninfer.serving.console_line import log_to_console
 from ninfer.serving.entrance import Entrance
 from ninfer.serving.event_router import EventRouter
 from ninfer.serving.http_protocol import server_config
 from ninfer.serving.http_server import HttpServer
 from ninfer.serving.listening import listen, server_url
+from ninfer.serving.observed_requests import RecordSink
+from ninfer.serving.request_log import RequestLog
 from ninfer.serving.served_model import ServedModel
 from ninfer.serving.server_options import ServerOptions
 
@@ -49,25 +53,27 @@ class ServerProcess:
         self._find_model = find_model
         self._name = options.serving.served_model_names[0]
         self._entrance = Entrance(f"{self._name} is loading")
+        self._router = EventRouter()
         self._engine: EngineService | None = None
-        # Whether a thread was left inside the native core, which must not be taken down under it.
-        self._computing = False
 
-    def run(self) -> int:
-        """Exit status. Raises OptionError for a port that is taken, and what loading a model raises."""
+    def run(self) -> None:
+        """Returns when a signal has ended it. What it leaves behind may still compute: end the process without waiting
+        for its threads. Raises OptionError for a port that is taken, and what loading a model raises."""
+        file = self._options.request_log
+        log = None if file is None else RequestLog(file)
+        sinks: list[RecordSink] = [log_to_console] if log is None else [log_to_console, log]
         sockets = listen(self._options.host, self._options.port)
         try:
-            asyncio.run(self._live(sockets))
+            asyncio.run(self._live(sockets, sinks))
         finally:
             # The process ends by itself now, and nothing may give it another exit status.
             ignore_signals()
-        if self._computing:
-            end_process(0)
-        return 0
+            if log is not None:
+                log.close()
 
-    async def _live(self, sockets: list[socket.socket]) -> None:
+    async def _live(self, sockets: list[socket.socket], sinks: Sequence[RecordSink]) -> None:
         options = self._options
-        config = server_config(self._entrance, options.serving, options.host, options.port)
+        config = server_config(self._entrance, options.serving, options.host, options.port, sinks)
         http = HttpServer(config, self._stop_engine)
         serving = asyncio.create_task(http.serve(sockets))
         signals = StopSignals(asyncio.get_running_loop(), http)
@@ -76,7 +82,6 @@ class ServerProcess:
         stopped = asyncio.ensure_future(signals.stopped.wait())
         try:
             await asyncio.wait((loading, stopped, serving), return_when=asyncio.FIRST_COMPLETED)
-            self._computing = not loading.done()
             if loading.done():
                 await self._serve(loading.result(), url, serving)
         finally:
@@ -92,13 +97,8 @@ class ServerProcess:
             # What loading made stays; the collector need not look at it again.
             gc.collect()
             gc.freeze()
-            for line in resolved_values(self._options, loaded.model):
-                print(line)
-            print(f"listening on {url}", flush=True)
-            try:
-                await serving
-            finally:
-                gc.unfreeze()
+            _say([*resolved_values(self._options, loaded.model), f"listening on {url}"])
+            await serving
 
     def _start_loading(self) -> asyncio.Future[_Loaded]:
         """On a thread that does not keep the process alive: nothing can interrupt the loading of a file."""
@@ -131,15 +131,19 @@ class ServerProcess:
                 self._entrance.reason = f"{self._name} is loading: {done * 100 // max(total, 1)} % of its weights"
 
             model = load_model(path, self._options.engine, datetime.now, progress)
-        router = EventRouter()
-        engine = EngineService(model, max_queued=self._options.serving.max_queued, hand_over=router.hand_over)
-        return _Loaded(model, engine, create_app(engine, router, ServedModel.of(model), self._options.serving))
+        engine = EngineService(model, max_queued=self._options.serving.max_queued, hand_over=self._router.hand_over)
+        return _Loaded(model, engine, create_app(engine, self._router, ServedModel.of(model), self._options.serving))
 
     def _stop_engine(self) -> None:
         if self._engine is None:
             return
         try:
             self._engine.stop(_ENGINE_STOP_S)
-        except TimeoutError:
-            self._computing = True
-            raise
+        finally:
+            self._router.close("shutdown")
+
+
+def _say(lines: Sequence[str]) -> None:
+    # Whoever has stopped reading does not want to know.
+    with suppress(OSError):
+        print("\n".join(lines), flush=True)

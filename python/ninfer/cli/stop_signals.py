@@ -41,7 +41,8 @@ def ignore_signals() -> None:
 
 
 def end_process(status: int) -> None:
-    """Without waiting for threads: one of them may be inside a model unit, a template or a download."""
+    """Without waiting for threads, and without taking the native core down under them: one of them may be inside a
+    model unit, the loading of a file, a template or a download."""
     for child in _children():
         os.kill(child, signal.SIGTERM)
     os._exit(status)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Callable
 
 _MOST_WAITING = 4096
@@ -26,13 +27,15 @@ class BackgroundWriter:
             return False
         return True
 
-    def close(self, timeout_s: float) -> None:
-        """Waits until everything is written, or for `timeout_s` seconds."""
+    def close(self, timeout_s: float) -> bool:
+        """Whether everything is written after at most `timeout_s` seconds."""
+        deadline = time.monotonic() + timeout_s
         try:
             self._jobs.put(None, timeout=timeout_s)
         except queue.Full:
-            return
-        self._thread.join(timeout_s)
+            return False
+        self._thread.join(max(deadline - time.monotonic(), 0.0))
+        return not self._thread.is_alive()
 
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:

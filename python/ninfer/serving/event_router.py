@@ -56,6 +56,7 @@ class EventRouter:
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._entries: dict[int, RequestEvents] = {}
+        self.closed = asyncio.Event()
 
     def bind(self, loop: asyncio.AbstractEventLoop) -> None:
         """Before the first request."""
@@ -73,6 +74,11 @@ class EventRouter:
             # The loop is closed: the server is gone, and so is everybody who listened.
             return
 
+    def close(self, reason: str) -> None:
+        """From any thread, once no request is taken any more: whatever has not ended yet ends with Cancelled."""
+        assert self._loop is not None, "the router is bound before the first request"
+        self._loop.call_soon_threadsafe(self._close, reason)
+
     def claim(self, request_id: int) -> RequestEvents:
         return self._entries.setdefault(request_id, RequestEvents())
 
@@ -89,3 +95,7 @@ class EventRouter:
             entry.push(events)
             if entry.ended and entry.abandoned:
                 del self._entries[request_id]
+
+    def _close(self, reason: str) -> None:
+        self.closed.set()
+        self._dispatch([(name, [Cancelled(reason)]) for name, entry in self._entries.items() if not entry.ended])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import uvicorn
@@ -12,6 +13,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from ninfer.serving.http_errors import ApiError, error_response
+from ninfer.serving.observed_requests import ObservedRequests, RecordSink
 from ninfer.serving.serving_options import ServingOptions
 
 
@@ -152,8 +154,10 @@ class HeaderLimit:
         await self._app(scope, receive, send)
 
 
-def server_config(app: ASGIApp, options: ServingOptions, host: str, port: int) -> uvicorn.Config:
-    """How the server library runs `app` with the limits of `options`."""
+def server_config(
+    app: ASGIApp, options: ServingOptions, host: str, port: int, sinks: Sequence[RecordSink] = ()
+) -> uvicorn.Config:
+    """How the server library runs `app` with the limits of `options`; `sinks` get a record of every request."""
 
     class Connection(LimitedConnection):
         headers_timeout_s = options.headers_timeout_s
@@ -162,7 +166,7 @@ def server_config(app: ASGIApp, options: ServingOptions, host: str, port: int) -
         max_connections = options.max_connections
 
     return uvicorn.Config(
-        HeaderLimit(app, options.max_header_bytes),
+        ObservedRequests(HeaderLimit(app, options.max_header_bytes), sinks),
         host,
         port,
         http=Connection,

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from ninfer.engine.events import EngineEvent
+from ninfer.engine.events import Cancelled, EngineEvent, Failed, Finished
 from ninfer.engine.request import EngineRequest
-from ninfer.errors import QueueFullError
+from ninfer.errors import EngineFailedError, QueueFullError
 from ninfer.serving.engine_port import EnginePort
 from ninfer.serving.event_router import EventRouter
 from ninfer.serving.generation_request import GenerationRequest
@@ -28,6 +28,8 @@ class RunningGeneration:
         self._id = request_id
         self._closed = False
         self.request = request
+        # The engine's last word, once it was taken.
+        self.outcome: Finished | Cancelled | Failed | None = None
 
     async def batches(self, silence_s: float) -> AsyncIterator[list[EngineEvent]]:
         """What came since the last batch, to the end; an empty batch after every `silence_s` seconds without events."""
@@ -36,6 +38,8 @@ class RunningGeneration:
             batch = await self._events.take(silence_s)
             # It took everything, so what has ended by now has its last event in the batch.
             ended = self._events.ended
+            if ended and isinstance(batch[-1], Finished | Cancelled | Failed):
+                self.outcome = batch[-1]
             yield batch
 
     def close(self) -> None:
@@ -63,18 +67,28 @@ class Generations:
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="ninfer-prepare")
 
     async def start(self, translate: Callable[[], GenerationRequest]) -> RunningGeneration:
-        """Raises what `translate` raises, and what the engine raises for a request it does not take."""
+        """Raises what `translate` raises, and what the engine raises for a request it does not take.
+
+        Whoever still prepares when the router closes is told that the engine has stopped, however long it would take.
+        """
         if self._preparing >= self._limit:
             raise QueueFullError(self._preparing, 1)
         self._preparing += 1
         job = self._threads.submit(self._submitted, translate)
+        prepared = asyncio.wrap_future(job)
+        closing = asyncio.ensure_future(self._router.closed.wait())
         try:
-            request, request_id = await asyncio.wrap_future(job)
-        except asyncio.CancelledError:
+            await asyncio.wait((prepared, closing), return_when=asyncio.FIRST_COMPLETED)
+            if not prepared.done():
+                raise EngineFailedError("the engine has stopped")
+            request, request_id = prepared.result()
+        except (asyncio.CancelledError, EngineFailedError):
             loop = asyncio.get_running_loop()
             job.add_done_callback(lambda done: self._abandon(done, loop))
             raise
         finally:
+            prepared.cancel()
+            closing.cancel()
             self._preparing -= 1
         return RunningGeneration(self._engine, self._router, request, request_id)
 

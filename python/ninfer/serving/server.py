@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -19,13 +18,13 @@ from ninfer.serving.client_presence import ClientLeft, while_client_stays
 from ninfer.serving.decode import read_body
 from ninfer.serving.engine_port import EnginePort
 from ninfer.serving.generation_request import GenerationRequest
+from ninfer.serving.request_record import CLIENT_LEFT_STATUS, note_client_left, note_generation
 from ninfer.serving.running_generation import Generations, RunningGeneration
 from ninfer.serving.served_model import ServedModel
 from ninfer.serving.serving_options import ServingOptions
 from ninfer.serving.sse import SseResponse, chunks, ending_error
 from ninfer.serving.text_workers import TextWorkers
 
-_LOG = logging.getLogger(__name__)
 _SILENCE_S = 60.0
 
 Translate = Callable[[bytes, Mapping[str, str], ServedModel, ServingOptions], GenerationRequest]
@@ -64,6 +63,7 @@ class Server:
             except ClientLeft:
                 return _left(request)
             del prepare
+        note_generation(request.scope, running)
         writer = writer_of(running.request, self.model)
         if running.request.stream:
             return SseResponse(writer, running, self.options.comment_interval_s)
@@ -87,8 +87,8 @@ class Server:
 
 def _left(request: Request) -> Response:
     """Nobody reads it; the status is for whoever counts."""
-    _LOG.info("499 %s: the client left", request.url.path)
-    return Response(status_code=499)
+    note_client_left(request.scope)
+    return Response(status_code=CLIENT_LEFT_STATUS)
 
 
 def json_response(value: Any, status: int = 200) -> Response:

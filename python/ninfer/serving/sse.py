@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -14,9 +13,9 @@ from ninfer.engine.events import DEADLINE, Cancelled, Failed, Finished, PrefillP
 from ninfer.serving.answer_writer import AnswerWriter, Chunk
 from ninfer.serving.client_presence import ClientLeft, while_client_stays
 from ninfer.serving.http_errors import ApiError, unavailable
+from ninfer.serving.request_record import note_client_left
 from ninfer.serving.running_generation import RunningGeneration
 
-_LOG = logging.getLogger(__name__)
 # The line alone: with a blank line behind it, released clients would see an empty event.
 COMMENT = b": the answer is being computed\n"
 
@@ -72,7 +71,7 @@ class SseResponse(Response):
         try:
             await while_client_stays(receive, self._send_all(send))
         except ClientLeft:
-            _LOG.info("499 %s: the client left", scope["path"])
+            note_client_left(scope)
         finally:
             self._running.close()
 

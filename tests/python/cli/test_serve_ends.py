@@ -1,0 +1,137 @@
+"""However `ninfer-serve` is told to stop, and whatever it is doing then: clients hear of it, and it ends in order."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from ninfer.demo import HYBRID_DIRECTORY
+from tests.fixtures.ninfer_server import SECONDS, free_port, ninfer_serve
+from tests.python.serving.event_stream import stream_chunks
+
+ENDLESS = {"prompt": "one two", "max_tokens": 30_000, "ignore_eos": True}
+BUSY = ("--demo", "--port", "0", "--threads", "2", "--max-concurrency", "2")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_running_and_queued_requests_get_a_last_event(number: signal.Signals) -> None:
+    with ninfer_serve(*BUSY) as server, httpx2.Client(timeout=SECONDS) as client, ThreadPoolExecutor(1) as threads:
+        url = f"{server.url()}/v1/completions"
+        streams = [
+            client.send(client.build_request("POST", url, json={**ENDLESS, "stream": True}), stream=True)
+            for _ in range(3)
+        ]
+        text = streams[0].iter_text()
+        begun = next(text)
+        whole = threads.submit(httpx2.post, url, json=ENDLESS, timeout=SECONDS)
+        time.sleep(0.3)
+        assert server.stop(number) == 0
+        ends = [begun + "".join(text), *("".join(stream.iter_text()) for stream in streams[1:])]
+        refused = whole.result(SECONDS)
+    for stream in ends:
+        error = stream_chunks(stream)[-1]["error"]
+        assert "shutdown" in error["message"] and error["code"] == "unavailable"
+    assert refused.status_code == 503 and "shutdown" in refused.json()["error"]["message"]
+    assert [line for line in server.errors if "Traceback" in line or "ERROR" in line] == []
+
+
+def test_an_idle_server_ends_at_once_and_frees_its_port() -> None:
+    with ninfer_serve(*BUSY) as server:
+        host, _, port = server.url().removeprefix("http://").partition(":")
+        # A client that only keeps its connection.
+        with socket.create_connection((host, int(port))), httpx2.Client() as client:
+            assert client.get(f"http://{host}:{port}/health").status_code == 200
+            assert server.stop() == 0
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection((host, int(port)))
+    assert server.errors == []
+
+
+@pytest.fixture
+def never_loaded(tmp_path: Path) -> Path:
+    """A model whose weights wait for a writer that never comes."""
+    for file in HYBRID_DIRECTORY.iterdir():
+        if file.name == "tokenizer.json":
+            os.mkfifo(tmp_path / file.name)
+        else:
+            (tmp_path / file.name).symlink_to(file)
+    return tmp_path
+
+
+def answers(url: str) -> httpx2.Response:
+    deadline = time.monotonic() + SECONDS
+    while True:
+        try:
+            return httpx2.get(url)
+        except httpx2.ConnectError:
+            assert time.monotonic() < deadline, "the server did not begin"
+            time.sleep(0.05)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_while_a_model_loads_every_request_hears_so_and_a_signal_still_ends_it(
+    never_loaded: Path, number: signal.Signals
+) -> None:
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    with ninfer_serve(str(never_loaded), "--port", str(port), "--served-model-name", "slow") as server:
+        health = answers(f"{url}/health")
+        posted = httpx2.post(f"{url}/v1/chat/completions", json={"messages": []})
+        unknown = httpx2.get(f"{url}/nope")
+        assert server.stop(number) == 0
+    assert health.json()["status"] == "loading"
+    for response in (health, posted, unknown):
+        assert response.status_code == 503
+        assert response.json()["error"] == {
+            "message": "slow is loading",
+            "type": "unavailable_error",
+            "param": None,
+            "code": "unavailable",
+        }
+    assert posted.headers["retry-after"] == "1"
+    assert server.lines == []
+
+
+def test_a_template_that_never_ends_does_not_keep_the_process(tmp_path: Path) -> None:
+    template = tmp_path / "endless.jinja"
+    loops = "{% for a in range(99999) %}" * 3 + "{% endfor %}" * 3
+    template.write_text(loops, encoding="utf-8")
+    body: dict[str, Any] = {"messages": [{"role": "user", "content": "hello"}]}
+    with ninfer_serve(*BUSY, "--chat-template", str(template)) as server, ThreadPoolExecutor(1) as threads:
+        url = server.url()
+        waiting = threads.submit(httpx2.post, f"{url}/v1/chat/completions", json=body, timeout=SECONDS)
+        time.sleep(0.5)
+        assert httpx2.get(f"{url}/health", timeout=SECONDS).status_code == 200
+        assert server.stop() == 0
+        refused = waiting.result(SECONDS)
+    assert refused.status_code == 503 and refused.json()["error"]["message"] == "the engine has stopped"
+
+
+def test_a_second_signal_does_not_wait() -> None:
+    with ninfer_serve(*BUSY) as server:
+        host, _, port = server.url().removeprefix("http://").partition(":")
+        # A body that does not come keeps the server waiting.
+        with socket.create_connection((host, int(port))) as connection:
+            connection.sendall(b"POST /tokenize HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{")
+            time.sleep(0.3)
+            server.process.send_signal(signal.SIGTERM)
+            time.sleep(0.5)
+            assert server.process.poll() is None
+            assert server.stop(signal.SIGTERM) == 128 + signal.SIGTERM
+
+
+def test_a_body_that_does_not_come_keeps_the_process_no_longer_than_it_may() -> None:
+    with ninfer_serve(*BUSY) as server:
+        host, _, port = server.url().removeprefix("http://").partition(":")
+        with socket.create_connection((host, int(port))) as connection:
+            connection.sendall(b"POST /tokenize HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{")
+            time.sleep(0.3)
+            assert server.stop() == 0
