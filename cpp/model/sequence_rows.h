@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <span>
 
+#include "cpp/tensor/paged_kv_view.h"
+
 namespace ninfer {
 
 // Which rows of a sequence need logits.
@@ -19,12 +21,6 @@ struct SequenceRows {
     const std::byte* state_read = nullptr;     // state image, nullptr for models without recurrent layers
     std::byte* state_write = nullptr;          // may be state_read (InPlace)
     LogitRows logit_rows = LogitRows::kLast;
-};
-
-// Base of the page pool: page p of the pool begins at data + p · stride_bytes.
-struct KvPoolView {
-    std::byte* data = nullptr;
-    std::size_t stride_bytes = 0;
 };
 
 }  // namespace ninfer

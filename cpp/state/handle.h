@@ -10,6 +10,7 @@
 
 #include "cpp/base/assert.h"
 #include "cpp/base/result.h"
+#include "cpp/state/fingerprint.h"
 #include "cpp/state/refusal.h"
 
 namespace ninfer {
@@ -73,7 +74,27 @@ class HandleTable {
         return item;
     }
 
+    // Until `items` of them are there at once, inserts allocate nothing.
+    void reserve(std::int64_t items) {
+        entries_.reserve(static_cast<std::size_t>(items));
+        free_.reserve(static_cast<std::size_t>(items));
+    }
+
     std::int64_t size() const noexcept { return size_; }
+    std::size_t memory_bytes() const {
+        return entries_.capacity() * sizeof(Entry) + free_.capacity() * sizeof(std::uint32_t);
+    }
+
+    // Handles, free slots, and of each item what add_item(fingerprint, item) adds.
+    template <typename AddItem>
+    void add_to(Fingerprint& fingerprint, AddItem&& add_item) const {
+        for (const Entry& entry : entries_) {
+            fingerprint.add(entry.generation);
+            fingerprint.add(entry.used);
+            if (entry.used) add_item(fingerprint, entry.item);
+        }
+        for (const std::uint32_t slot : free_) fingerprint.add(slot);
+    }
 
     // Calls visit(handle, item) for each, in the order of slots.
     template <typename Visit>

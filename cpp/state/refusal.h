@@ -14,7 +14,7 @@ enum class RefusalKind : std::uint8_t {
     kNoLane,            // wanted: lanes in use + 1, found: lanes
     kNoPages,           // wanted: pages needed, found: pages free
     kOverContext,       // wanted: tokens, found: the largest context
-    kOverReservation,   // wanted: tokens after the change, found: tokens reserved for the sequence
+    kOverReservation,   // wanted: tokens after the change, found: tokens that mapped and reserved pages hold
     kNothingToCompute,  // wanted: at least 1 uncomputed token, found: how many there are
     kNotOneUncomputed,  // decode needs exactly 1 uncomputed token; found: how many there are
     kBatchSize,         // wanted: rows, found: the largest batch
@@ -37,7 +37,7 @@ enum class RefusalKind : std::uint8_t {
     kFrozen,            // an active one is needed; wanted 1, found 0
     kActive,            // a frozen one is needed; wanted 0, found: how many active ones use it
     kUnsettled,         // a copy it waits for is still open; wanted 0, found: how many
-    kCopyInFlight,      // wanted: a finished copy, found: the status
+    kCopyInFlight,      // wanted: 0 open copies of it (or 0 unfinished ones), found: how many
     kCopyFailed,        // the engine failed the copy; wanted: bytes, found: 0
     kOutdatedCopy,      // wanted: the epoch noted at the start, found: the epoch now
     kMismatch,          // an identity differs; wanted: tokens to match, found: tokens that do

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "cpp/base/assert.h"
+#include "cpp/state/fingerprint.h"
 
 namespace ninfer {
 
@@ -151,6 +152,28 @@ class SharedRuns {
     template <typename Visit>
     void for_each_of(RunId last, Visit&& visit) const {
         for (RunId id = last; !id.none(); id = run(id).parent) visit(id, run(id));
+    }
+
+    // Calls visit(RunId, const Run&) for every run, in no order that means anything.
+    template <typename Visit>
+    void for_each(Visit&& visit) const {
+        for (std::size_t i = 0; i < runs_.size(); ++i)
+            if (runs_[i].holders > 0) visit(RunId{static_cast<std::int32_t>(i)}, runs_[i]);
+    }
+
+    // Runs, free ids, and of each run what add_run(fingerprint, run) adds: its elements and data.
+    template <typename AddRun>
+    void add_to(Fingerprint& fingerprint, AddRun&& add_run) const {
+        for (const Run& found : runs_) {
+            fingerprint.add(found.parent.value);
+            fingerprint.add(found.begin);
+            fingerprint.add(found.children);
+            fingerprint.add(found.ends);
+            fingerprint.add(found.holders);
+            fingerprint.add(found.size());
+            add_run(fingerprint, found);
+        }
+        for (const RunId id : free_) fingerprint.add(id.value);
     }
 
     // `ends_of` holds, per chain that the owner knows, its last run. Recounts everything.

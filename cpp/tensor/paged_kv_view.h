@@ -54,6 +54,12 @@ struct KvLayerLayout {
     NINFER_INLINE std::size_t layer_bytes() const noexcept { return key_scales_offset(2 * kv_heads); }
 };
 
+// Base of a pool of page groups: page p of the pool begins at data + p · stride_bytes.
+struct KvPoolView {
+    std::byte* data = nullptr;
+    std::size_t stride_bytes = 0;
+};
+
 // One sequence's pages of one layer. Token t lives in page page_table[t / 64], slot t % 64. Token coverage is the
 // caller's fact: an op touches only the positions it is told.
 struct PagedKvView {
