@@ -8,7 +8,8 @@
     ├── CapacityError         the machine or the configured pools are too small
     ├── QueueFullError        too many requests wait already; a later try may succeed
     ├── EngineFailedError     the engine computes no more: it failed or was stopped
-    └── FetchError            a download failed or did not match its pinned hash
+    ├── FetchError            a download failed or did not match its pinned hash
+    └── RemoteError           a server that was asked over HTTP cannot be reached, refuses, or broke off
 
 An expected "no" of the core (no room, stale handle) is a returned value, never one of these.
 """
@@ -73,3 +74,7 @@ class EngineFailedError(NinferError):
 
 class FetchError(NinferError):
     """A download failed, or its bytes do not match the pinned hash; nothing was left half-done."""
+
+
+class RemoteError(NinferError):
+    """A server that was asked over HTTP did not answer: names its address, and what it said if it said anything."""

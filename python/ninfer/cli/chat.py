@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ninfer.cli.chat_terminal import ChatTerminal
-from ninfer.cli.conversation import Conversation
+from ninfer.cli.conversation import LocalConversation
 from ninfer.cli.engine_flags import EngineFlags
 from ninfer.cli.flag_groups import with_flags
 from ninfer.cli.load_with_progress import load_with_progress
 from ninfer.cli.model_choice import DemoOption, ModelArgument, model_path
+from ninfer.cli.remote_conversation import RemoteConversation
+from ninfer.cli.remote_flags import ApiKeyOption, UrlOption, remote_server
 from ninfer.cli.sampling_flags import MaxTokens, Seed, Temperature, sampling_fields
 
 
@@ -19,6 +21,8 @@ from ninfer.cli.sampling_flags import MaxTokens, Seed, Temperature, sampling_fie
 def chat(
     model: ModelArgument = None,
     demo: DemoOption = None,
+    url: UrlOption = None,
+    api_key: ApiKeyOption = None,
     temperature: Temperature = None,
     seed: Seed = None,
     max_tokens: MaxTokens = None,
@@ -28,14 +32,18 @@ def chat(
     engine_flags: EngineFlags,
 ) -> None:
     """Talk with a model; answers stream as they are computed."""
-    sampling = sampling_fields(temperature, seed, max_tokens)
-    path = model_path(model, demo)
-    with load_with_progress(path, engine_flags) as engine:
-        conversation = Conversation(
-            engine,
-            beginning=[] if system is None else [{"role": "system", "content": system}],
-            sampling=sampling,
-            template_kwargs={} if thinking else {"enable_thinking": False},
-        )
+    turns: dict[str, Any] = {
+        "beginning": [] if system is None else [{"role": "system", "content": system}],
+        "sampling": sampling_fields(temperature, seed, max_tokens),
+        "template_kwargs": {} if thinking else {"enable_thinking": False},
+    }
+    if url is not None:
+        with remote_server(url, api_key, model, demo) as server:
+            # Now, so that a server that is not there is not noticed only after the first question.
+            server.model()
+            ChatTerminal(RemoteConversation(server, **turns)).run()
+        return
+    with load_with_progress(model_path(model, demo), engine_flags) as engine:
+        conversation = LocalConversation(engine, **turns)
         conversation.check()
         ChatTerminal(conversation).run()

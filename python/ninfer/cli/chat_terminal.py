@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from contextlib import closing
 
-from ninfer.cli.conversation import Answer, Conversation
+from ninfer.cli.conversation import Conversation
 from ninfer.cli.terminal_text import Style, one_line, visible, write_styled
-from ninfer.errors import RequestError
+from ninfer.errors import RemoteError, RequestError
 
 _HELP = "/clear forgets the conversation, /exit or Ctrl-D ends it, Ctrl-C stops an answer."
 
@@ -24,7 +24,7 @@ class ChatTerminal:
         self._interactive = sys.stdin.isatty()
 
     def run(self) -> None:
-        """Raises RequestError for a refused turn unless stdin is a terminal."""
+        """Raises RequestError or RemoteError for a refused turn unless stdin is a terminal."""
         if self._interactive:
             import readline  # noqa: F401  (line editing and history for input())
 
@@ -53,7 +53,7 @@ class ChatTerminal:
             self._answer(text)
         except KeyboardInterrupt:
             self._note("\n(stopped; this turn is forgotten)")
-        except RequestError as error:
+        except (RequestError, RemoteError) as error:
             if not self._interactive:
                 raise
             print(one_line(str(error)), file=sys.stderr, flush=True)
@@ -70,18 +70,8 @@ class ChatTerminal:
                 write_styled(sys.stdout, visible(delta.content))
         assert self._conversation.last is not None
         write_styled(sys.stdout, "\n")
-        self._note(_summary(self._conversation.last))
+        self._note(self._conversation.last.line())
 
     def _note(self, text: str) -> None:
         write_styled(sys.stdout, text, Style.DIM)
         write_styled(sys.stdout, "\n")
-
-
-def _summary(answer: Answer) -> str:
-    timings = answer.result.timings
-    prefill = timings.prompt_n / max(timings.prompt_ms, 1e-6) * 1e3
-    decode = max(timings.predicted_n - 1, 0) / max(timings.predicted_ms, 1e-6) * 1e3
-    return (
-        f"[prompt {answer.prompt_tokens} tokens, computed {timings.prompt_n} at {prefill:.0f}/s; "
-        f"answer {timings.predicted_n} at {decode:.0f}/s; {answer.result.finish_reason}]"
-    )

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from typing import Annotated, TextIO
 
 import typer
 
-from ninfer.cli.conversation import Conversation
+from ninfer.cli.conversation import LocalConversation
 from ninfer.cli.engine_flags import EngineFlags
 from ninfer.cli.flag_groups import with_flags
 from ninfer.cli.load_with_progress import load_with_progress
 from ninfer.cli.model_choice import DemoOption, model_path
+from ninfer.cli.remote_conversation import RemoteConversation
+from ninfer.cli.remote_flags import ApiKeyOption, UrlOption, remote_server
 from ninfer.cli.sampling_flags import MaxTokens, Seed, Temperature, sampling_fields
 from ninfer.cli.terminal_text import visible
+from ninfer.frontend.reasoning_parser import ReasoningDelta
 
 
 @with_flags(engine_flags=EngineFlags)
@@ -21,6 +25,8 @@ def run_prompt(
     prompt: Annotated[str, typer.Argument(help="What the user says.")],
     model: Annotated[str | None, typer.Option("--model", "-m", help="As MODEL of `ninfer chat`.")] = None,
     demo: DemoOption = None,
+    url: UrlOption = None,
+    api_key: ApiKeyOption = None,
     temperature: Temperature = None,
     seed: Seed = None,
     max_tokens: MaxTokens = None,
@@ -29,13 +35,20 @@ def run_prompt(
 ) -> None:
     """Answer one prompt: the answer goes to stdout, reasoning to stderr. Without a model, the demo model answers."""
     sampling = sampling_fields(temperature, seed, max_tokens)
-    path = model_path(model, demo if model or demo else "hybrid")
+    if url is not None:
+        with remote_server(url, api_key, model, demo) as server:
+            _answer(RemoteConversation(server, sampling=sampling).say(prompt))
+        return
+    with load_with_progress(model_path(model, demo if model or demo else "hybrid"), engine_flags) as engine:
+        _answer(LocalConversation(engine, sampling=sampling).say(prompt))
+
+
+def _answer(deltas: Iterable[ReasoningDelta]) -> None:
     thought = False
-    with load_with_progress(path, engine_flags) as engine:
-        for delta in Conversation(engine, sampling=sampling).say(prompt):
-            thought = thought or bool(delta.reasoning)
-            _write(sys.stderr, delta.reasoning)
-            _write(sys.stdout, delta.content)
+    for delta in deltas:
+        thought = thought or bool(delta.reasoning)
+        _write(sys.stderr, delta.reasoning)
+        _write(sys.stdout, delta.content)
     if thought:
         _write(sys.stderr, "\n")
     _write(sys.stdout, "\n")

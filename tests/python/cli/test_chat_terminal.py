@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import io
 from collections.abc import Generator
-from typing import Any
 
 import pytest
 
 from ninfer.cli.chat_terminal import ChatTerminal
-from ninfer.cli.conversation import Answer, Conversation
 from ninfer.cli.terminal_text import Style, one_line, visible, write_styled
-from ninfer.engine.generation import GenerationResult, GenerationTimings
+from ninfer.cli.turn_cost import TurnCost
 from ninfer.errors import RequestError
 from ninfer.frontend.reasoning_parser import ReasoningDelta
 
@@ -24,20 +22,21 @@ class Terminal(io.StringIO):
         return True
 
 
-class ScriptedConversation(Conversation):
+class ScriptedConversation:
     """Says its script for every turn; a turn that is called `refuse` is refused."""
 
     def __init__(self, script: list[ReasoningDelta]) -> None:
-        engine: Any = None
-        super().__init__(engine)
         self.script = script
+        self.last: TurnCost | None = None
+
+    def clear(self) -> None:
+        self.last = None
 
     def say(self, text: str) -> Generator[ReasoningDelta]:
         if text == "refuse":
             raise RequestError("messages", "refused")
         yield from self.script
-        timings = GenerationTimings(prompt_n=1, prompt_ms=1.0, predicted_n=1, predicted_ms=1.0)
-        self.last = Answer("", "", 1, GenerationResult([1], "", "stop", None, timings))
+        self.last = TurnCost(9, 4, 5, 7, "stop", prompt_rate=123.4, answer_rate=None)
 
 
 def talk(
