@@ -71,8 +71,14 @@ class Tokenizer:
     def special_spans(self, text: str) -> list[tuple[int, int, int]]:
         """Where the special tokens of `text` stand: (first character, end, id), in order."""
         encoding = _encoding(self._backend.encode_batch, text, False)
-        pairs = zip(encoding.offsets, encoding.ids, strict=True)
-        return [(start, end, token_id) for (start, end), token_id in pairs if token_id in self.special_ids]
+        special = [(index, token_id) for index, token_id in enumerate(encoding.ids) if token_id in self.special_ids]
+        # Asked for one by one: all places at once would keep other threads waiting while a long text's list is made.
+        spans: list[tuple[int, int, int]] = []
+        for index, token_id in special:
+            span = encoding.token_to_chars(index)
+            assert span is not None, f"token {index} of the text stands nowhere in it"
+            spans.append((*span, token_id))
+        return spans
 
     def decode(self, token_ids: Iterable[int], skip_special: bool) -> str:
         """The text of all ids at once; bytes that are no UTF-8 become U+FFFD."""

@@ -1,0 +1,136 @@
+"""A prompt of 240,000 characters that arrives holds up running streams by no more than one prefill unit.
+
+The server is a process of its own. How long a unit takes is measured by the progress that the long prompt's own stream
+reports in the same run, so nothing here depends on the machine's speed. A machine that is busy with something else can
+hold up anybody, so the best of a few attempts counts; what the server itself holds up is held up in each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import random
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from tests.fixtures.demo_server import demo_server
+from tests.fixtures.seed import SEED
+from tests.python.serving.raw_client import RawConnection
+
+CHARACTERS = 240_000
+STREAMS = 3
+ATTEMPTS = 6
+# A gap holds a unit and a decode round, as the time between two reports does; a second unit would make it two.
+MOST_UNITS = 2.0
+# Units of the long prompt after which its client leaves. Its attention makes later ones longer.
+UNITS = 8
+LONG_WORDS = ("functions", "backwards", "assistant", "mountain", "hedgehog", "remember", "favorite", "parameters")
+
+
+@dataclass
+class Watched:
+    """Arrival times of a stream's pieces."""
+
+    times: list[float] = field(default_factory=list)
+
+    def longest_gap(self, start: float, end: float) -> float:
+        """Between two neighbours of which the later came in that time."""
+        return max(two - one for one, two in itertools.pairwise(self.times) if start <= two and one <= end)
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """One long request beside running streams. unit_s: one prefill unit and decode round, if it came so far."""
+
+    status: int
+    longest_gap_s: float
+    unit_s: float
+
+
+@pytest.fixture(scope="module")
+def port() -> Iterator[int]:
+    with demo_server({"threads": 2, "prefill_chunk": 4096}) as port:
+        yield port
+
+
+def long_text(words: tuple[str, ...]) -> str:
+    dice = random.Random(SEED)
+    text = " ".join(dice.choices(words, k=CHARACTERS))[:CHARACTERS]
+    # Characters of special tokens in content take the way through the template that costs most.
+    return text[:-40] + " a <b> and <|im_end|> in the content of it."[:40]
+
+
+FITTING = long_text(LONG_WORDS)
+TOO_LONG = long_text(("one", "two", "it", "a"))
+REQUESTS: dict[str, tuple[str, dict[str, Any], int]] = {
+    "chat": ("/v1/chat/completions", {"messages": [{"role": "user", "content": FITTING}]}, 200),
+    "completion": ("/completion", {"prompt": FITTING}, 200),
+    "chat too long": ("/v1/chat/completions", {"messages": [{"role": "user", "content": TOO_LONG}]}, 400),
+    "many messages": (
+        "/v1/chat/completions",
+        {"messages": [{"role": "user", "content": "one <b> two"}] * (CHARACTERS // 40)},
+        400,
+    ),
+    "tokenize": ("/tokenize", {"content": TOO_LONG, "with_pieces": True}, 200),
+    "template": ("/apply-template", {"messages": [{"role": "user", "content": TOO_LONG}]}, 200),
+}
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_running_streams_wait_at_most_one_unit(port: int, name: str) -> None:
+    print(f"NINFER_TEST_SEED={SEED}")
+    path, body, status = REQUESTS[name]
+    ratios = []
+    for _ in range(ATTEMPTS):
+        fitting = asyncio.run(arrive(port, *REQUESTS["completion"][:2]))
+        found = fitting if name == "completion" else asyncio.run(arrive(port, path, body))
+        assert found.status == status
+        unit_s = found.unit_s or fitting.unit_s
+        ratios.append(found.longest_gap_s / unit_s)
+        print(f"{name}: longest gap {found.longest_gap_s * 1e3:.1f} ms, unit {unit_s * 1e3:.1f} ms")
+        if ratios[-1] <= MOST_UNITS:
+            return
+    pytest.fail(f"in every attempt a stream waited longer than {MOST_UNITS} units: {ratios}")
+
+
+async def arrive(port: int, path: str, body: dict[str, Any]) -> Arrival:
+    """Sends the request while streams run, and reads its answer, or a few units of it."""
+    watched = [Watched() for _ in range(STREAMS)]
+    readers = [asyncio.create_task(watch(port, number, one)) for number, one in enumerate(watched)]
+    while min(len(one.times) for one in watched) < 20:
+        await asyncio.sleep(0.01)
+    connection = await RawConnection.open(port)
+    content = {**body, "stream": True, "return_progress": True} if "completion" in path else body
+    start = time.perf_counter()
+    await connection.ask(path, content)
+    status, headers = await connection.head()
+    reports = Watched()
+    if headers.get("transfer-encoding") == "chunked":
+        while len(reports.times) < UNITS:
+            if "prompt_progress" in json.loads((await connection.piece()).removeprefix(b"data: ")):
+                reports.times.append(time.perf_counter())
+    end = time.perf_counter()
+    await connection.close()
+    for reader in readers:
+        reader.cancel()
+    await asyncio.gather(*readers, return_exceptions=True)
+    unit_s = (reports.times[-1] - reports.times[0]) / (UNITS - 1) if reports.times else 0.0
+    return Arrival(status, max(one.longest_gap(start, end) for one in watched), unit_s)
+
+
+async def watch(port: int, number: int, watched: Watched) -> None:
+    connection = await RawConnection.open(port)
+    try:
+        body = {"prompt": [30 + number], "n_predict": 20_000, "ignore_eos": True, "stream": True}
+        await connection.ask("/completion", body)
+        status, _ = await connection.head()
+        assert status == 200
+        while await connection.piece():
+            watched.times.append(time.perf_counter())
+    finally:
+        await connection.close()
