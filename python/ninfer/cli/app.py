@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from ninfer.cli.chat import chat
+from ninfer.cli.doctor import doctor
 from ninfer.cli.models import models_app
 from ninfer.cli.run import run_prompt
 from ninfer.cli.version_flag import VersionFlag
@@ -12,6 +13,7 @@ from ninfer.cli.version_flag import VersionFlag
 app = typer.Typer(name="ninfer", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.command("chat")(chat)
 app.command("run")(run_prompt)
+app.command("doctor")(doctor)
 app.add_typer(models_app, name="models")
 
 
