@@ -9,5 +9,6 @@ void bind_weights(nanobind::module_& module);
 void bind_sampling(nanobind::module_& module);
 void bind_program(nanobind::module_& module);
 void bind_testing(nanobind::module_& module);
+void bind_digest(nanobind::module_& module);
 
 }  // namespace ninfer::bindings

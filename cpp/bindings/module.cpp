@@ -7,4 +7,5 @@ NB_MODULE(_core, module) {
     ninfer::bindings::bind_sampling(module);
     ninfer::bindings::bind_program(module);
     ninfer::bindings::bind_testing(module);
+    ninfer::bindings::bind_digest(module);
 }

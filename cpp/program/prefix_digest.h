@@ -1,10 +1,10 @@
 #pragma once
 
-// The chained digest of prefixes (docs/formats/prefix_digest.md is its exact description): 128 bits for every frontier of
-// a prompt, equal for equal identities. It shortens lists of candidates and proves nothing: hits are compared.
+// The chained digest of prefixes: 128 bits for every frontier of a prompt, equal for equal identities. It shortens lists
+// of candidates and proves nothing: hits are compared. docs/formats/prefix_digest.md is its exact description:
 //
-//   d_0     = XXH3-128(header record)
-//   d_{i+1} = XXH3-128(d_i, record of token i)
+//   d_0 = XXH3-128(header record)
+//   d_f = XXH3-128(d_b, record of token b, ..., record of token f - 1)   b: the largest multiple of 64 below f
 //
 // All integers are little-endian; a digest is its low 8 bytes, then its high 8 bytes.
 //   header record: u32 version (1), u64 salt bytes, salt, u64 mode bytes, mode, i64 rope delta
@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <span>
 
+#include "cpp/program/digest_block.h"
 #include "cpp/program/prompt_view.h"
 
 namespace ninfer {
@@ -22,10 +23,6 @@ inline constexpr std::uint32_t kPrefixDigestVersion = 1;
 
 // d_0.
 Digest128 identity_digest(const IdentityHeader& header);
-
-// d_{begin+n} from d_begin, for the n tokens that begin at index `begin` and that the spans cover.
-Digest128 extend_digest(Digest128 digest, std::int64_t begin, std::span<const std::int32_t> tokens,
-                        std::span<const TokenSpan> spans) noexcept;
 
 // The digests at these frontiers (ascending, 0 to the prompt's length), one pass over the tokens.
 void prefix_digests(const PromptView& prompt, std::span<const std::int64_t> frontiers, std::span<Digest128> digests);

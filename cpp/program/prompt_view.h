@@ -15,6 +15,10 @@ struct PromptView {
     std::span<const std::int32_t> tokens;
     // Ascending; the first begins at 0. Empty: all is text and positions are indices.
     std::span<const TokenSpan> spans;
+
+    std::span<const TokenSpan> all_spans() const noexcept {
+        return spans.empty() ? std::span<const TokenSpan>(&kTextFromStart, 1) : spans;
+    }
 };
 
 }  // namespace ninfer

@@ -46,6 +46,9 @@ struct TokenSpan {
     TokenFacts at(std::int64_t index) const noexcept;
 };
 
+// What a list without spans stands for: text whose positions are the indices of its tokens.
+inline constexpr TokenSpan kTextFromStart{};
+
 // Text from `begin` on, whose first token has this position on every axis.
 TokenSpan text_span(std::int64_t begin, std::int32_t position) noexcept;
 

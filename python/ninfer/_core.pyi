@@ -413,3 +413,18 @@ class StateProbe:
         """
 
     def page_table(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
+
+def xxh3_128(data: bytes) -> bytes:
+    """XXH3-128 with seed 0: 16 bytes, the number little-endian."""
+
+def prefix_digests(
+    salt: bytes,
+    mode: bytes,
+    rope_delta: int,
+    tokens: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    spans: Sequence[tuple[int, int, Sequence[int], Sequence[int], tuple[int, int, int] | None]],
+    frontiers: Sequence[int],
+) -> list[bytes]:
+    """
+    The chained digests of docs/formats/prefix_digest.md at ascending frontiers, 16 bytes each. A span is (begin, type, positions, steps, media), media (digest low, digest high, offset) or None; without spans all is text.
+    """

@@ -20,8 +20,10 @@ from ninfer._core import (
     StateProbe,
     WeightLoader,
     llama_model,
+    prefix_digests,
     qwen35_model,
     supported_cpu_isas,
+    xxh3_128,
 )
 
 __all__ = [
@@ -41,8 +43,10 @@ __all__ = [
     "WeightLoader",
     "llama_model",
     "must",
+    "prefix_digests",
     "qwen35_model",
     "supported_cpu_isas",
+    "xxh3_128",
 ]
 
 T = TypeVar("T")
