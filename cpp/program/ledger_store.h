@@ -10,7 +10,7 @@
 // Invariants (check_invariants):
 // - A ledger with room left ends in a run that only it holds, with memory for all of its room: append allocates nothing
 //   for text. Whoever forks such a ledger at its end takes the run; the ledger goes on in a new one.
-// - Digests are those of prefix_digest.h, kept at each run's begin and end and at every 64th token.
+// - Digests are those of prefix_digest.h, kept at every 64th token.
 // - A header exists once and as long as a ledger has it.
 //
 // Origin is a fact of a request and not of identity: whatever a ledger inherits by fork is prompt to it.
@@ -45,16 +45,13 @@ struct LedgerTokens {
 
 // What a run of tokens knows about them besides their ids.
 struct LedgerRun {
-    Digest128 begin_digest;
-    Digest128 end_digest;
-    std::vector<Digest128> marks;  // at every multiple of kDigestInterval in (begin, end]
+    std::vector<Digest128> marks;  // digests at every multiple of kDigestBlockTokens in (begin, end]
     std::vector<TokenSpan> spans;  // the first begins where the run begins; none for an empty run
 };
 
 class LedgerStore {
    public:
     using Runs = SharedRuns<std::int32_t, LedgerRun>;
-    static constexpr std::int64_t kDigestInterval = 64;
 
     // `room` is the most tokens it will ever have.
     LedgerId open(const IdentityHeader& header, std::int64_t room);
@@ -80,7 +77,7 @@ class LedgerStore {
     // last fork of this ledger, or from it, lie together. Valid until the next fork, seal or release.
     Result<std::span<const std::int32_t>, Refusal> view(LedgerId ledger, std::int64_t begin) const;
     Result<TokenFacts, Refusal> facts(LedgerId ledger, std::int64_t index) const;
-    // The digest of the first `frontier` tokens; at most kDigestInterval - 1 tokens are hashed.
+    // The digest of the first `frontier` tokens; at most kDigestBlockTokens are hashed.
     Result<Digest128, Refusal> digest_at(LedgerId ledger, std::int64_t frontier) const;
     // Tokens of this origin in [begin, end).
     Result<std::int64_t, Refusal> count(LedgerId ledger, TokenOrigin origin, std::int64_t begin,
@@ -89,6 +86,10 @@ class LedgerStore {
 
     std::int64_t ledger_count() const noexcept { return ledgers_.size(); }
     std::int64_t run_count() const noexcept { return runs_.run_count(); }
+
+    // Pieces of a run, by index in its chains.
+    static std::span<const std::int32_t> ids_in(const Runs::Run& run, std::int64_t begin, std::int64_t end);
+    static std::size_t marks_between(std::int64_t begin, std::int64_t end);
 
     // For verification: the runs behind a valid ledger.
     const Runs& runs() const noexcept { return runs_; }
@@ -126,7 +127,14 @@ class LedgerStore {
     // Ends the ledger's own run, so that others may hold it; the ledger goes on in a new one.
     void leave_run(Ledger& ledger);
     RunId cut(RunId last, std::int64_t frontier);
-    Digest128 digest_in(const Runs::Run& run, std::int64_t frontier) const;
+    void drop_room(Ledger& ledger);
+    // The run that holds token `index`, and the ledger's refusals.
+    Result<const Runs::Run*, Refusal> run_at(LedgerId ledger, std::int64_t index) const;
+    // The digest at a frontier of the chain, from the last one kept before it.
+    Digest128 chain_digest(const Ledger& ledger, RunId last, std::int64_t frontier) const;
+    void check_run(const Ledger& ledger, RunId id) const;
+    void check_ledger(const Ledger& ledger) const;
+    void check_runs() const;
 
     Runs runs_;
     HandleTable<Ledger, LedgerTag> ledgers_;
