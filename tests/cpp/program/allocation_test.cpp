@@ -1,30 +1,7 @@
 // Decode rounds allocate nothing: a counting operator new sees 0 calls over 1,000 rounds of eight rows.
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
 #include "tests/cpp/program/program_fixture.h"
-
-namespace {
-
-std::atomic<std::int64_t> allocations{0};
-
-void* counted(std::size_t bytes) {
-    allocations.fetch_add(1, std::memory_order_relaxed);
-    void* memory = std::malloc(bytes == 0 ? 1 : bytes);
-    if (memory == nullptr) throw std::bad_alloc();
-    return memory;
-}
-
-}  // namespace
-
-void* operator new(std::size_t bytes) { return counted(bytes); }
-void* operator new[](std::size_t bytes) { return counted(bytes); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+#include "tests/support/counting_new.h"
 
 namespace ninfer {
 namespace {
@@ -36,13 +13,13 @@ constexpr std::int64_t kRows = 8;
 
 std::int64_t allocations_of_rounds(Program& program, std::span<const RowRequest> rows) {
     const std::array<std::int32_t, kRows> accepted = {1, 1, 1, 1, 1, 1, 1, 1};
-    const auto before = allocations.load();
+    const auto before = testing_support::allocations();
     for (std::int64_t round = 0; round < kRounds; ++round) {
         const auto batch = program.decode(rows);
         NINFER_ASSERT(batch.has_value(), "decode refused");
         NINFER_ASSERT(program.commit(batch.value(), accepted).has_value(), "commit refused");
     }
-    return allocations.load() - before;
+    return testing_support::allocations() - before;
 }
 
 TEST_F(ProgramTest, DecodeRoundsAllocateNothing) {
@@ -71,9 +48,9 @@ TEST_F(ProgramTest, DecodeRoundsAllocateNothing) {
 }
 
 TEST_F(ProgramTest, TheCounterCounts) {
-    const auto before = allocations.load();
+    const auto before = testing_support::allocations();
     const auto value = std::make_unique<int>(1);
-    EXPECT_EQ(allocations.load(), before + *value);
+    EXPECT_EQ(testing_support::allocations(), before + *value);
 }
 
 }  // namespace

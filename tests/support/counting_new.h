@@ -1,0 +1,31 @@
+#pragma once
+
+// Counts every operator new of the test program. It replaces the global operators, so exactly one source of a program
+// includes it.
+
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+
+namespace ninfer::testing_support {
+
+inline std::atomic<std::int64_t> allocation_count{0};
+
+inline std::int64_t allocations() { return allocation_count.load(); }
+
+inline void* counted_memory(std::size_t bytes) {
+    allocation_count.fetch_add(1, std::memory_order_relaxed);
+    void* memory = std::malloc(bytes == 0 ? 1 : bytes);
+    if (memory == nullptr) throw std::bad_alloc();
+    return memory;
+}
+
+}  // namespace ninfer::testing_support
+
+void* operator new(std::size_t bytes) { return ninfer::testing_support::counted_memory(bytes); }
+void* operator new[](std::size_t bytes) { return ninfer::testing_support::counted_memory(bytes); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
