@@ -10,7 +10,9 @@ from ninfer.cli.models import models_app
 from ninfer.cli.run import run_prompt
 from ninfer.cli.version_flag import VersionFlag
 
-app = typer.Typer(name="ninfer", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(
+    name="ninfer", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
+)
 app.command("chat")(chat)
 app.command("run")(run_prompt)
 app.command("doctor")(doctor)

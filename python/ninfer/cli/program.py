@@ -35,6 +35,8 @@ def run_program(app: typer.Typer) -> None:
         sys.exit(_INTERRUPTED)
     except (NinferError, OSError) as error:
         _fail(app, error_line(error, os.environ, arguments), 1)
+    except MemoryError:
+        _fail(app, "there is not enough memory", 1)
     sys.exit(status)
 
 

@@ -21,20 +21,26 @@ _SHUTDOWN_TIMEOUT_S = 4
 class ServerFlags:
     """Fields of ServerOptions, of ServingOptions, and those of EngineOptions that only a server has."""
 
-    host: Annotated[str, flag("host", "Address or name of this machine to listen on.")] = "127.0.0.1"
+    host: Annotated[str, flag("host", "Address or name of this machine to listen on.", metavar="HOST")] = "127.0.0.1"
     port: Annotated[int, count("port", "Port to listen on; 0 picks a free one.")] = 8080
     served_model_name: Annotated[
-        list[str] | None, flag("served-model-name", "What requests may call the model; repeat it for more names.")
+        list[str] | None,
+        flag("served-model-name", "What requests may call the model; repeat it for more names.", metavar="NAME"),
     ] = None
-    api_key: Annotated[list[str] | None, flag("api-key", "A key that requests must send; repeat it for more keys.")] = (
-        None
-    )
-    api_key_file: Annotated[Path | None, flag("api-key-file", "A file with one key per line.")] = None
+    api_key: Annotated[
+        list[str] | None, flag("api-key", "A key that requests must send; repeat it for more keys.", metavar="KEY")
+    ] = None
+    api_key_file: Annotated[Path | None, flag("api-key-file", "A file with one key per line.", metavar="FILE")] = None
     cors_origin: Annotated[
-        list[str] | None, flag("cors-origin", "Origin of web pages that may call, * for all; repeat it for more.")
+        list[str] | None,
+        flag("cors-origin", "Origin of web pages that may call, * for all; repeat it for more.", metavar="ORIGIN"),
     ] = None
-    log_level: Annotated[str, flag("log-level", "What the console shows: debug, info, warning, error.")] = "info"
-    request_log: Annotated[Path | None, flag("request-log", "A file that gets one JSON line per request.")] = None
+    log_level: Annotated[
+        str, flag("log-level", "What the console shows: debug, info, warning, error.", metavar="LEVEL")
+    ] = "info"
+    request_log: Annotated[
+        Path | None, flag("request-log", "A file that gets one JSON line per request.", metavar="FILE")
+    ] = None
     max_concurrency: Annotated[int, count("max-concurrency", "Requests that are computed at once, 1 to 8.")] = 4
     max_queued: Annotated[int, count("max-queued", "Requests that may wait beside them.")] = 64
     default_max_tokens: Annotated[

@@ -22,7 +22,11 @@ class ConsoleHandler(logging.Handler):
         self.setFormatter(logging.Formatter(_FORMAT))
 
     def emit(self, record: logging.LogRecord) -> None:
-        line = self.format(record) + "\n"
+        try:
+            line = self.format(record) + "\n"
+        except Exception:  # as every handler of the library: a broken record is reported, and hurts nobody
+            self.handleError(record)
+            return
         self._writer.put(lambda: _write(line))
 
 

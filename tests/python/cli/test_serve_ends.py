@@ -115,6 +115,19 @@ def test_a_template_that_never_ends_does_not_keep_the_process(tmp_path: Path) ->
     assert refused.status_code == 503 and refused.json()["error"]["message"] == "the engine has stopped"
 
 
+def test_a_unit_that_takes_minutes_keeps_neither_its_client_nor_the_process() -> None:
+    slow = ("--cpu-isa", "scalar", "--prefill-chunk", "16384", "--kv-capacity", "32768")
+    body = {"prompt": [5] * 16_384, "stream": True, "max_tokens": 4}
+    with ninfer_serve(*BUSY, *slow) as server, httpx2.Client(timeout=SECONDS) as client:
+        request = client.build_request("POST", f"{server.url()}/v1/completions", json=body)
+        stream = client.send(request, stream=True)
+        time.sleep(0.5)
+        assert server.stop() == 0
+        error = stream_chunks("".join(stream.iter_text()))[-1]["error"]
+    assert "shutdown" in error["message"]
+    assert any("the engine is still computing after 3.0 s" in line for line in server.errors)
+
+
 def test_a_second_signal_does_not_wait() -> None:
     with ninfer_serve(*BUSY) as server:
         host, _, port = server.url().removeprefix("http://").partition(":")
