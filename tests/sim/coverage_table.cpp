@@ -1,0 +1,61 @@
+#include "tests/sim/coverage_table.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "tests/sim/sim_failure.h"
+
+namespace ninfer::sim {
+namespace {
+
+bool print_case(std::string_view name, std::int64_t count, std::int64_t needed) {
+    const bool enough = count >= needed;
+    std::printf("  %-44.*s %10lld%s\n", static_cast<int>(name.size()), name.data(), static_cast<long long>(count),
+                enough ? "" : "  TOO RARE");
+    return enough;
+}
+
+std::int64_t print_title(const char* title, std::int64_t steps, std::int64_t per_million) {
+    const std::int64_t needed = steps * per_million / 1'000'000;
+    std::printf("%s, each at least %lld times\n", title, static_cast<long long>(needed));
+    return needed;
+}
+
+}  // namespace
+
+CoverageTable::CoverageTable(const Cases& cases) : kinds_(cases.kinds) {
+    for (const std::string& name : cases.operations) rows_.push_back({.name = name});
+    for (const std::string& name : cases.situations) situations_.push_back({.name = name});
+}
+
+void CoverageTable::count_refused(int operation, RefusalKind kind) {
+    if (std::ranges::find(kinds_, kind) == kinds_.end())
+        throw SimFailure("no store may answer " + std::string(to_string(kind)));
+    ++rows_[static_cast<std::size_t>(operation)].refused[static_cast<std::size_t>(kind)];
+}
+
+bool CoverageTable::report(std::int64_t steps) const {
+    bool enough = true;
+    std::int64_t needed = print_title("operations done", steps, kPerMillionSteps);
+    for (const Row& row : rows_) enough = print_case(row.name, row.done, needed) && enough;
+    needed = print_title("refusals", steps, kPerMillionSteps);
+    for (const RefusalKind kind : kinds_) {
+        std::int64_t sum = 0;
+        for (const Row& row : rows_) sum += row.refused[static_cast<std::size_t>(kind)];
+        enough = print_case(to_string(kind), sum, needed) && enough;
+    }
+    needed = print_title("situations", steps, kSituationsPerMillionSteps);
+    for (const Row& row : situations_) enough = print_case(row.name, row.done, needed) && enough;
+    report_pairs();
+    return enough;
+}
+
+void CoverageTable::report_pairs() const {
+    std::printf("refusals by operation\n");
+    for (const Row& row : rows_)
+        for (const RefusalKind kind : kinds_)
+            if (const std::int64_t count = row.refused[static_cast<std::size_t>(kind)]; count > 0)
+                print_case(row.name + ": " + std::string(to_string(kind)), count, 0);
+}
+
+}  // namespace ninfer::sim
