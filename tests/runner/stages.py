@@ -165,6 +165,11 @@ def _qemu(settings: Settings) -> Sequence[Command]:
     ]
 
 
+def _sim(settings: Settings) -> Sequence[Command]:
+    simulator = str(settings.build("release") / "tests" / "sim" / "ninfer_sim")
+    return [Command([simulator, "--scope", "stores", "--steps", "10000000"])]
+
+
 def _peers(settings: Settings) -> Sequence[Command]:
     script = str(settings.root / "bench" / "peers" / "llama_cpp.py")
     return [Command([sys.executable, script, "--quick"], undecided_code=EXIT_INVALID)]
@@ -184,6 +189,14 @@ STAGES = (
     Stage("tidy-built", "the rules that read what was built", _tidy_built, needs=("package", "build")),
     Stage("pytest", "the Python tests on the installed package", _pytest, needs=("package",), limit_s=14400),
     Stage("qemu", "the installed package generates tokens on an old and a middle CPU", _qemu, needs=("package",)),
+    Stage(
+        "sim",
+        "10 million steps of the simulator find no violation and try everything",
+        _sim,
+        needs=("build",),
+        limit_s=3600,
+        tiers=("long",),
+    ),
     Stage(
         "peers",
         "the installed package beside llama.cpp on the same weights, above the bench's floors",

@@ -68,9 +68,9 @@ def test_undecided_is_reported_and_does_not_fail(settings: Settings, capsys: pyt
     assert not run_stage(stage_of(python("exit(75)")), settings, {}).passed
 
 
-def test_peers_run_in_the_long_tier_alone(settings: Settings) -> None:
+def test_the_simulator_and_peers_run_in_the_long_tier_alone(settings: Settings) -> None:
     names = {tier: [stage.name for stage in of_tier(tier)] for tier in ("ci", "long")}
-    assert [name for name in names["long"] if name not in names["ci"]] == ["peers"]
+    assert [name for name in names["long"] if name not in names["ci"]] == ["sim", "peers"]
     assert set(names["ci"]) < set(names["long"]) == {stage.name for stage in STAGES}
     (peers,) = (stage for stage in STAGES if stage.name == "peers")
     (command,) = peers.commands(settings)
