@@ -45,7 +45,8 @@ bool CoverageTable::report(std::int64_t steps) const {
         enough = print_case(to_string(kind), sum, needed) && enough;
     }
     needed = print_title("situations", steps, kSituationsPerMillionSteps);
-    for (const Row& row : situations_) enough = print_case(row.name, row.done, needed) && enough;
+    for (const Row& row : situations_)
+        if (!row.name.empty()) enough = print_case(row.name, row.done, needed) && enough;
     report_pairs();
     return enough;
 }

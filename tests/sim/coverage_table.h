@@ -23,8 +23,8 @@ class CoverageTable {
 
     struct Cases {
         std::vector<std::string> operations;
-        std::vector<RefusalKind> kinds;  // that the stores can answer
-        std::vector<std::string> situations;
+        std::vector<RefusalKind> kinds;       // that the stores can answer
+        std::vector<std::string> situations;  // an empty name: one that cannot occur in this run
     };
 
     explicit CoverageTable(const Cases& cases);

@@ -168,8 +168,13 @@ CoverageTable::Cases cases(bool faults) {
     CoverageTable::Cases all;
     for (const Operation& operation : kOperations) all.operations.emplace_back(operation.name);
     all.kinds.assign(std::begin(kKinds), std::end(kKinds));
-    if (!faults) std::erase(all.kinds, kCopyFailed);
     all.situations = situation_names();
+    if (faults) return all;
+    std::erase(all.kinds, kCopyFailed);
+    for (int kind = 0; kind < kCopyKinds; ++kind) {
+        const int failed = situation_of(static_cast<CopyKind>(kind), CopyEnding::kCancelledFailed);
+        all.situations[static_cast<std::size_t>(failed)].clear();
+    }
     return all;
 }
 
