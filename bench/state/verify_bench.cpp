@@ -87,6 +87,28 @@ bool verify_is_fast(const ThreadPool& pool, const History& history) {
     return ratio <= kMostRatio;
 }
 
+// What admission asks when many owners hold something: 1,000 ledgers, one in four a branch of the history.
+void measure_many_owners(const ThreadPool& pool, History& history) {
+    constexpr std::int64_t kOwners = 1'000;
+    std::mt19937 engine(2);
+    std::vector<LedgerCandidate> candidates;
+    const LedgerId whole = history.candidates.front().ledger;
+    for (std::int64_t i = 0; i < kOwners; ++i) {
+        const std::int64_t frontier = i % 4 == 0 ? kTokens * i / kOwners : 0;
+        const std::int64_t room = frontier + kBranchTokens / 4;
+        const LedgerId owner =
+            frontier > 0 ? history.store.fork(whole, frontier, room).value() : history.store.open(history.header, room);
+        history.store.append(owner, {random_ids(engine, room - frontier), {}, TokenOrigin::kPrompt}).value();
+        candidates.push_back({owner, frontier});
+    }
+    LedgerVerifier verifier(history.store);
+    std::vector<Verification> answers(candidates.size());
+    std::vector<double> seconds;
+    for (int i = 0; i < kRepeats; ++i)
+        seconds.push_back(seconds_of(pool, [&] { verifier.verify(history.prompt(), candidates, answers).value(); }));
+    std::printf("%-44s %9.1f us\n", "verify, 1,000 owners", median(seconds) * 1e6);
+}
+
 void print_per_token(const char* name, double seconds) {
     std::printf("%-44s %9.1f us  %6.2f ns/token\n", name, seconds * 1e6, seconds * 1e9 / kTokens);
 }
@@ -138,12 +160,13 @@ void measure_ledger(const ThreadPool& pool, const History& history) {
 int main() {
     using namespace ninfer;
     const ThreadPool pool(1);
-    const History history;
+    History history;
     bench::print_machine();
     std::printf("%ld tokens, one thread, median of %d (verify) and %d (the rest)\n", static_cast<long>(kTokens),
                 kRepeats, kRepeats / 10);
     const bool fast = verify_is_fast(pool, history);
     measure_digests(pool, history);
     measure_ledger(pool, history);
+    measure_many_owners(pool, history);
     return fast ? 0 : 1;
 }

@@ -1,6 +1,7 @@
 #include "cpp/program/ledger_store.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace ninfer {
@@ -41,7 +42,9 @@ bool join(Runs::Run& first, Runs::Run& second) {
 
 // Position of text that follows a token.
 std::int32_t position_after(const TokenFacts& facts) {
-    return *std::max_element(facts.positions.begin(), facts.positions.end()) + 1;
+    const std::int32_t last = *std::max_element(facts.positions.begin(), facts.positions.end());
+    NINFER_ASSERT_LT(last, std::numeric_limits<std::int32_t>::max());
+    return last + 1;
 }
 
 }  // namespace

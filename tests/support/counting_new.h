@@ -23,9 +23,10 @@ inline void* counted_memory(std::size_t bytes) {
 
 }  // namespace ninfer::testing_support
 
-void* operator new(std::size_t bytes) { return ninfer::testing_support::counted_memory(bytes); }
-void* operator new[](std::size_t bytes) { return ninfer::testing_support::counted_memory(bytes); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+// Not inlined: GCC would see malloc's memory freed behind operator new, and warn.
+[[gnu::noinline]] void* operator new(std::size_t bytes) { return ninfer::testing_support::counted_memory(bytes); }
+[[gnu::noinline]] void* operator new[](std::size_t bytes) { return ninfer::testing_support::counted_memory(bytes); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete[](void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }

@@ -164,7 +164,7 @@ class RandomLedgers {
             naive.push_back(&live.naive);
         }
         std::vector<Verification> answers(candidates.size());
-        const auto spans = prompt.single_spans();
+        const auto spans = below(2) == 0 ? prompt.single_spans() : prompt.long_spans();
         ASSERT_TRUE(verifier_.verify({&prompt.header, prompt.ids, spans}, candidates, answers).has_value());
         for (std::size_t i = 0; i < answers.size(); ++i) {
             const Verification expected = naive_verification(prompt, *naive[i], candidates[i].frontier);

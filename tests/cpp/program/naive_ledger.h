@@ -33,6 +33,19 @@ struct NaiveLedger {
         return made;
     }
 
+    // The longest spans that say it: a request's.
+    std::vector<TokenSpan> long_spans() const {
+        std::vector<TokenSpan> spans;
+        for (std::size_t i = 0; i < facts.size(); ++i) {
+            if (!spans.empty() && spans.back().at(static_cast<std::int64_t>(i)) == facts[i]) continue;
+            TokenSpan span{static_cast<std::int64_t>(i), facts[i], {0, 0, 0}};
+            for (std::size_t axis = 0; axis < kPositionAxes && i + 1 < facts.size(); ++axis)
+                span.steps[axis] = facts[i + 1].positions[axis] - facts[i].positions[axis];
+            spans.push_back(span);
+        }
+        return spans;
+    }
+
     // One span per token: as far from how the store keeps them as the same facts can be.
     std::vector<TokenSpan> single_spans() const {
         std::vector<TokenSpan> spans;

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import secrets
 import struct
 from dataclasses import dataclass
 
@@ -12,6 +11,7 @@ import pytest
 import xxhash
 
 from ninfer import native
+from tests.fixtures.seed import SEED
 
 Media = tuple[int, int, int]
 Span = tuple[int, int, tuple[int, int, int], tuple[int, int, int], Media | None]
@@ -19,9 +19,8 @@ Span = tuple[int, int, tuple[int, int, int], tuple[int, int, int], Media | None]
 
 @pytest.fixture
 def rng() -> random.Random:
-    seed = secrets.randbits(32)
-    print(f"seed {seed}")
-    return random.Random(seed)
+    print(f"NINFER_TEST_SEED={SEED}")
+    return random.Random(SEED)
 
 
 def little_endian(data: bytes) -> bytes:
