@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from fastapi import APIRouter, Depends, FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 
+from ninfer.serving.answers import SHAPES
 from ninfer.serving.body_budget import BodyBudget
 from ninfer.serving.completion.routes import add_completion_routes
 from ninfer.serving.completion.wire import NativeCompletionBody
@@ -63,7 +64,7 @@ def create_app(engine: EnginePort, router: EventRouter, model: ServedModel, opti
     public = APIRouter()
     add_info_routes(public, server)
     app.include_router(public)
-    install_openapi(app, _BODIES)
+    install_openapi(app, (*_BODIES, *SHAPES))
     if options.cors_origins:
         app.add_middleware(
             CORSMiddleware, allow_origins=list(options.cors_origins), allow_methods=["*"], allow_headers=["*"]

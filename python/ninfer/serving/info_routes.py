@@ -7,8 +7,10 @@ from typing import Any
 
 from fastapi import APIRouter, Depends, Request, Response
 
+from ninfer.serving.answers import HealthAnswer, ModelAnswer, ModelListAnswer, PropsAnswer, UnhealthyAnswer
 from ninfer.serving.generation_request import served_name
 from ninfer.serving.http_errors import unavailable
+from ninfer.serving.openapi import LOCKED_ERRORS, described
 from ninfer.serving.server import Server, json_response
 
 
@@ -40,10 +42,19 @@ def add_info_routes(router: APIRouter, server: Server) -> None:
 
     for prefix in ("/v1", ""):
         shown = bool(prefix)
-        router.add_api_route(f"{prefix}/models", models, dependencies=locked, include_in_schema=shown)
-        router.add_api_route(f"{prefix}/models/{{name:path}}", model, dependencies=locked, include_in_schema=shown)
-        router.add_api_route(f"{prefix}/health", health, include_in_schema=not shown)
-        router.add_api_route(f"{prefix}/props", props, dependencies=locked, include_in_schema=not shown)
+        for path, endpoint, extra in (
+            ("/models", models, described(ModelListAnswer, errors=LOCKED_ERRORS)),
+            ("/models/{name:path}", model, described(ModelAnswer, errors=(*LOCKED_ERRORS, 404))),
+        ):
+            router.add_api_route(
+                prefix + path, endpoint, dependencies=locked, include_in_schema=shown, openapi_extra=extra
+            )
+        extra = described(HealthAnswer, unavailable=UnhealthyAnswer)
+        router.add_api_route(f"{prefix}/health", health, include_in_schema=not shown, openapi_extra=extra)
+        extra = described(PropsAnswer, errors=LOCKED_ERRORS)
+        router.add_api_route(
+            f"{prefix}/props", props, dependencies=locked, include_in_schema=not shown, openapi_extra=extra
+        )
 
 
 def _model(server: Server, name: str, created: int) -> dict[str, Any]:

@@ -6,10 +6,11 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
+from ninfer.serving.answers import DetokenizeAnswer, RenderAnswer, TokenizeAnswer
 from ninfer.serving.decode import checked, decode_object, without_nulls
 from ninfer.serving.openai.chat_prompt import chat_prompt
 from ninfer.serving.openai.wire import RenderFields
-from ninfer.serving.openapi import typed_body
+from ninfer.serving.openapi import TEXT_ERRORS, described
 from ninfer.serving.served_model import ServedModel
 from ninfer.serving.server import Server
 from ninfer.serving.text_wire import DetokenizeBody, TokenizeBody
@@ -28,12 +29,13 @@ def add_text_routes(router: APIRouter, server: Server) -> None:
         """The prompt that the chat template makes of a conversation."""
         return await server.computed(request, lambda body: _rendered(body, server.model))
 
-    for name, endpoint, model in (
-        ("/tokenize", tokenize, TokenizeBody),
-        ("/detokenize", detokenize, DetokenizeBody),
-        ("/apply-template", apply_template, RenderFields),
+    for name, endpoint, body, answer in (
+        ("/tokenize", tokenize, TokenizeBody, TokenizeAnswer),
+        ("/detokenize", detokenize, DetokenizeBody, DetokenizeAnswer),
+        ("/apply-template", apply_template, RenderFields, RenderAnswer),
     ):
-        router.add_api_route(name, endpoint, methods=["POST"], openapi_extra=typed_body(model))
+        extra = described(answer, errors=TEXT_ERRORS, body=body)
+        router.add_api_route(name, endpoint, methods=["POST"], openapi_extra=extra)
         router.add_api_route(f"/v1{name}", endpoint, methods=["POST"], include_in_schema=False)
 
 

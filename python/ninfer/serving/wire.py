@@ -24,9 +24,14 @@ StopStrings = Annotated[
 # Large and shallow: checked element by element where it is read, so that a wrong one costs one error and not a million.
 LogitBias = Annotated[dict[str, Any], WithJsonSchema({"type": "object", "additionalProperties": {"type": "number"}})]
 TokenIds = Annotated[list[int], FirstError()]
+_IDS_SCHEMA = {"type": "array", "items": {"type": "integer"}}
+_PROMPT_SCHEMA = {"anyOf": [{"type": "string"}, _IDS_SCHEMA]}
+# A list may also hold one such prompt.
 PromptInput = Annotated[
     str | list[Any],
-    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "integer"}}]}),
+    WithJsonSchema(
+        {"anyOf": [{"type": "string"}, _IDS_SCHEMA, {"type": "array", "items": _PROMPT_SCHEMA, "maxItems": 1}]}
+    ),
 ]
 
 

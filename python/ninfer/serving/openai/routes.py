@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
+from ninfer.serving.answers import ChatAnswer, ChatChunk, CompletionAnswer, CompletionChunk, ErrorAnswer
 from ninfer.serving.openai.chat_stream import ChatWriter
 from ninfer.serving.openai.completion_stream import CompletionWriter
 from ninfer.serving.openai.translate import chat_request, completion_request
 from ninfer.serving.openai.wire import ChatBody, CompletionBody
-from ninfer.serving.openapi import typed_body
+from ninfer.serving.openapi import GENERATION_ERRORS, described
 from ninfer.serving.server import Server
 
 
@@ -28,12 +29,19 @@ def add_openai_routes(router: APIRouter, server: Server) -> None:
             chat_completions,
             methods=["POST"],
             include_in_schema=shown,
-            openapi_extra=typed_body(ChatBody),
+            openapi_extra=described(
+                ChatAnswer, errors=GENERATION_ERRORS, body=ChatBody, events=(ChatChunk, ErrorAnswer)
+            ),
         )
         router.add_api_route(
             f"{prefix}/completions",
             completions,
             methods=["POST"],
             include_in_schema=shown,
-            openapi_extra=typed_body(CompletionBody),
+            openapi_extra=described(
+                CompletionAnswer,
+                errors=GENERATION_ERRORS,
+                body=CompletionBody,
+                events=(CompletionChunk, ErrorAnswer),
+            ),
         )
