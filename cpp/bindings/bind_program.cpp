@@ -11,6 +11,7 @@
 
 #include "cpp/bindings/bindings.h"
 #include "cpp/bindings/model_source.h"
+#include "cpp/bindings/result_to_python.h"
 #include "cpp/bindings/sampler.h"
 #include "cpp/program/program.h"
 
@@ -20,24 +21,7 @@ namespace ninfer::bindings {
 
 namespace {
 
-using TokenArray = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using LogitArray = nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
-// What a call of the core gives to Python: its value, or the Refusal as a value.
-template <typename Out, typename T>
-std::variant<Out, Refusal> to_python(Result<T, Refusal> result) {
-    if (!result) return result.error();
-    if constexpr (std::is_same_v<T, Nothing>)
-        return Out{};
-    else if constexpr (std::is_same_v<T, SequenceHandle>)
-        return result.value().value;
-    else
-        return std::move(result.value());
-}
-
-void require(bool holds, const char* message) {
-    if (!holds) throw nb::value_error(message);
-}
 
 // The ranges that cpp/ops/sampling.h asserts, checked where a Python caller can still be told.
 RowRequest row_request(const Program& program, std::uint64_t handle, const Sampler* sampler) {
@@ -73,21 +57,15 @@ std::variant<PendingBatch, Refusal> decode(Program& program,
     return to_python<PendingBatch>(program.decode(std::span(requests).first(rows.size())));
 }
 
-// The token counts of a sequence at one moment.
-struct SequenceSummary {
-    std::int64_t tokens;
-    std::int64_t computed;
-    std::int64_t reserved;
-    std::int64_t prompt_tokens_computed;
-};
-
 void bind_values(nb::module_& module) {
     nb::class_<PendingBatch>(module, "PendingBatch", "A computed unit that waits for exactly one commit or abort.")
         .def_prop_ro("tokens", [](const PendingBatch& batch) {
             return std::vector<SampledToken>(batch.sampled.begin(), batch.sampled.begin() + batch.rows);
         });
 
-    nb::class_<ProgramOptions>(module, "ProgramOptions", "Sizes of a program; all fields must be set.")
+    nb::class_<ProgramOptions>(
+        module, "ProgramOptions",
+        "Sizes of a program; checkpoint_slots and host_bytes may stay 0, all others must be set.")
         .def(nb::init<>())
         .def_prop_rw(
             "cpu_isa", [](const ProgramOptions& options) { return std::string(to_string(options.isa)); },
@@ -97,22 +75,9 @@ void bind_values(nb::module_& module) {
         .def_rw("max_context", &ProgramOptions::max_context)
         .def_rw("max_concurrency", &ProgramOptions::max_concurrency)
         .def_rw("max_unit_rows", &ProgramOptions::max_unit_rows)
-        .def_rw("valid_tokens", &ProgramOptions::valid_tokens);
-    nb::class_<SequenceSummary>(module, "SequenceSummary", "Token counts of a sequence at one moment.")
-        .def_ro("tokens", &SequenceSummary::tokens)
-        .def_ro("computed", &SequenceSummary::computed)
-        .def_ro("reserved", &SequenceSummary::reserved)
-        .def_ro("prompt_tokens_computed", &SequenceSummary::prompt_tokens_computed);
-    nb::class_<ProgramStatistics>(module, "ProgramStatistics", "What a program holds at one moment.")
-        .def_ro("pages_total", &ProgramStatistics::pages_total)
-        .def_ro("pages_free", &ProgramStatistics::pages_free)
-        .def_ro("lanes_total", &ProgramStatistics::lanes_total)
-        .def_ro("lanes_open", &ProgramStatistics::lanes_open)
-        .def_ro("state_image_bytes", &ProgramStatistics::state_image_bytes)
-        .def_ro("page_bytes", &ProgramStatistics::page_bytes)
-        .def_ro("weight_bytes", &ProgramStatistics::weight_bytes)
-        .def_ro("scratch_peak_bytes", &ProgramStatistics::scratch_peak_bytes)
-        .def_ro("tokens_computed", &ProgramStatistics::tokens_computed);
+        .def_rw("valid_tokens", &ProgramOptions::valid_tokens)
+        .def_rw("checkpoint_slots", &ProgramOptions::checkpoint_slots)
+        .def_rw("host_bytes", &ProgramOptions::host_bytes);
 }
 
 void require_possible(const ProgramOptions& options, const DecoderSpec& spec) {
@@ -122,41 +87,11 @@ void require_possible(const ProgramOptions& options, const DecoderSpec& spec) {
     require(options.max_unit_rows >= 1, "max_unit_rows must be at least 1");
     require(options.max_context >= 0, "max_context must be at least 0");
     require(options.kv_pages >= 0 && options.kv_pages <= INT32_MAX, "kv_pages must be 0 to 2^31 - 1");
+    require(options.checkpoint_slots >= 0 && options.checkpoint_slots <= INT32_MAX,
+            "checkpoint_slots must be 0 to 2^31 - 1");
+    require(options.host_bytes >= 0, "host_bytes must be at least 0");
     require(options.valid_tokens >= 1 && options.valid_tokens <= spec.vocab_size,
             "valid_tokens must be 1 to the vocabulary size");
-}
-
-void bind_sequences(nb::class_<Program>& program) {
-    program.def(
-        "open_sequence",
-        [](Program& self, std::int64_t tokens, bool count_tokens) {
-            require(tokens >= 0, "tokens must be at least 0");
-            return to_python<std::uint64_t>(self.open_sequence(tokens, count_tokens));
-        },
-        nb::arg("tokens"), nb::arg("count_tokens") = false,
-        "Reserves everything for `tokens` tokens, prompt and output; count_tokens is needed for penalties.");
-    program.def(
-        "close_sequence",
-        [](Program& self, std::uint64_t handle) { return to_python<std::monostate>(self.close_sequence({handle})); },
-        nb::arg("sequence"));
-    program.def(
-        "append",
-        [](Program& self, std::uint64_t handle, const TokenArray& tokens, bool forced_output) {
-            const auto origin = forced_output ? TokenOrigin::kOutput : TokenOrigin::kPrompt;
-            return to_python<std::monostate>(self.append({handle}, {tokens.data(), tokens.size()}, origin));
-        },
-        nb::arg("sequence"), nb::arg("tokens").noconvert(), nb::arg("forced_output") = false,
-        "Appends prompt tokens, or output that is forced instead of sampled, int32 [n], to the ledger.");
-    program.def(
-        "sequence",
-        [](const Program& self, std::uint64_t handle) -> std::variant<SequenceSummary, Refusal> {
-            const auto found = self.find({handle});
-            if (!found) return found.error();
-            const Sequence& sequence = *found.value();
-            return SequenceSummary{std::ssize(sequence.tokens), sequence.computed, sequence.reserved,
-                                   sequence.prompt_tokens_computed};
-        },
-        nb::arg("sequence"), "Token counts of a sequence.");
 }
 
 void bind_units(nb::class_<Program>& program) {
@@ -216,6 +151,9 @@ void bind_units(nb::class_<Program>& program) {
 
 void bind_program(nb::module_& module) {
     bind_values(module);
+    bind_sequence_values(module);
+    bind_checkpoint_values(module);
+    bind_statistics_values(module);
     nb::class_<Program> program(
         module, "Program",
         "Sequences and model units of one loaded model. One thread at a time. Every call returns its "
@@ -229,7 +167,8 @@ void bind_program(nb::module_& module) {
         nb::arg("model"), nb::arg("kv_dtype"), nb::arg("options"));
     bind_sequences(program);
     bind_units(program);
-    program.def("statistics", &Program::statistics);
+    bind_checkpoints(program);
+    bind_statistics(program);
     program.def_prop_ro("vocab_size", [](const Program& self) { return self.decoder().spec().vocab_size; });
     program.def_prop_ro("valid_tokens", &Program::valid_tokens);
     program.def_prop_ro("cpu_isa", [](const Program& self) { return std::string(to_string(self.instruction_set())); });

@@ -1,81 +1,45 @@
 #pragma once
 
-// The native execution interface: sequences, prefill and decode units, pending batches.
+// The native execution interface: sequences, prefill and decode units, pending batches, and the checkpoints that
+// sequences leave and start from.
 //
 // Every call either succeeds or returns a Refusal and changes nothing. At most one batch is pending at a time; while it
 // is, only commit and abort are legal on the program's units. Used by one thread at a time (the engine worker).
 
-#include <array>
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
-#include "cpp/backend/cpu_backend.h"
-#include "cpp/base/result.h"
-#include "cpp/model/decoder.h"
-#include "cpp/program/page_pool.h"
-#include "cpp/program/sequence.h"
-#include "cpp/state/refusal.h"
+#include "cpp/program/capture.h"
+#include "cpp/program/copy_polling.h"
+#include "cpp/program/model_units.h"
+#include "cpp/program/program_statistics.h"
+#include "cpp/program/sequence_opening.h"
 #include "cpp/weights/weight_store.h"
 
 namespace ninfer {
-
-struct ProgramOptions {
-    InstructionSet isa = InstructionSet::kScalar;
-    int threads = 1;
-    std::int64_t kv_pages = 0;
-    std::int64_t max_context = 0;      // tokens
-    std::int64_t max_concurrency = 1;  // lanes, 1..8
-    std::int64_t max_unit_rows = 1;    // longest prefill unit in tokens
-    std::int64_t valid_tokens = 0;     // ids the sampler may pick: the tokenizer's, not the padded vocabulary
-};
-
-struct RowRequest {
-    SequenceHandle sequence;
-    SamplerInput sampler;  // output_index and the count arrays are filled in by the program
-};
-
-// The caller's hold on a finished unit whose effect waits for exactly one commit or abort. Move-only; one that is lost
-// is ended by abort_pending().
-struct PendingBatch {
-    PendingBatch() = default;
-    PendingBatch(const PendingBatch&) = delete;
-    PendingBatch& operator=(const PendingBatch&) = delete;
-    PendingBatch(PendingBatch&&) = default;
-    PendingBatch& operator=(PendingBatch&&) = default;
-
-    const void* program = nullptr;  // whose batch it is: another program refuses it
-    std::uint64_t id = 0;
-    std::int64_t rows = 0;
-    std::array<SampledToken, Decoder::kMaxSequences> sampled{};
-};
-
-struct ProgramStatistics {
-    std::int64_t pages_total = 0;
-    std::int64_t pages_free = 0;
-    std::int64_t lanes_total = 0;
-    std::int64_t lanes_open = 0;
-    std::int64_t state_image_bytes = 0;
-    std::int64_t page_bytes = 0;
-    std::int64_t weight_bytes = 0;
-    std::int64_t scratch_peak_bytes = 0;
-    std::int64_t tokens_computed = 0;
-};
 
 class Program {
    public:
     // The store must hold every weight the spec points to; throws OutOfMemoryError.
     Program(DecoderSpec spec, std::shared_ptr<const WeightStore> weights, KvStorage kv_storage,
             const ProgramOptions& options);
+    // With an engine of the caller's: tests delay and fail copies.
+    Program(DecoderSpec spec, std::shared_ptr<const WeightStore> weights, KvStorage kv_storage,
+            const ProgramOptions& options, std::unique_ptr<CopyEngine> engine);
 
-    // Reserves a lane, a zeroed state image and pages for `tokens` tokens (prompt and all output).
-    Result<SequenceHandle, Refusal> open_sequence(std::int64_t tokens, bool count_tokens);
+    // --- sequences (sequence_opening.h) -------------------------------------------------------------------------------
+    Result<SequenceHandle, Refusal> open_sequence(const SequenceRequest& request);
+    Result<SequenceHandle, Refusal> open_from(const SequenceSource& source, const SequenceRequest& request);
+    // kPendingBatch if the sequence is a member of the pending batch.
     Result<Nothing, Refusal> close_sequence(SequenceHandle handle);
     // Appends prompt tokens, or output that is forced instead of sampled, to the ledger.
     Result<Nothing, Refusal> append(SequenceHandle handle, std::span<const std::int32_t> tokens, TokenOrigin origin);
 
+    // --- units --------------------------------------------------------------------------------------------------------
+    // kUnsettled until the copies that the sequence waits for are there, kCopyInFlight while its image is being copied,
+    // kCopyFailed for good if a copy failed: then it can only be closed.
     // Computes the next `limit` uncomputed tokens, always leaving the last one; returns how many (0 when only one is
     // left). Commits directly: an intermediate unit yields nothing to decide.
     Result<std::int64_t, Refusal> prefill(SequenceHandle handle, std::int64_t limit);
@@ -93,47 +57,53 @@ class Program {
     // Aborts whatever batch is pending, for a caller that was interrupted and has lost it; whether there was one.
     bool abort_pending();
 
-    Result<const Sequence*, Refusal> find(SequenceHandle handle) const;
-    // Row i of the last sampled unit's logits, [vocab_size]; valid until the next unit.
-    std::span<const float> last_logits(std::int64_t row) const;
-    ProgramStatistics statistics() const;
-    std::int64_t valid_tokens() const noexcept { return options_.valid_tokens; }
-    const Decoder& decoder() const noexcept { return decoder_; }
-    InstructionSet instruction_set() const noexcept { return backend_.instruction_set(); }
+    // --- checkpoints (capture.h, checkpoint_placement.h, checkpoint_removal.h, copy_polling.h) ------------------------
+    // capture and finish: kPendingBatch if the sequence is a member of the pending batch.
+    Result<CheckpointHandle, Refusal> capture(SequenceHandle handle, const CaptureRequest& request);
+    Result<CaptureShape, Refusal> capture_shape(SequenceHandle handle) const;
+    Result<OwnerHandle, Refusal> finish(SequenceHandle handle, const FinishRequest& request);
+    Result<OwnerSummary, Refusal> owner(OwnerHandle handle) const;
+    Result<CheckpointSummary, Refusal> checkpoint(CheckpointHandle handle) const;
+    Result<std::int64_t, Refusal> start_copy(CheckpointHandle handle, Tier tier);
+    CopyProgress poll_copies(std::size_t max_bytes);
+    Result<std::int64_t, Refusal> cancel_copies(CheckpointHandle handle);
+    Result<Nothing, Refusal> drop(CheckpointHandle handle, Tier tier);
+    Result<Nothing, Refusal> delete_checkpoint(CheckpointHandle handle);
+    Result<Nothing, Refusal> release_owner(OwnerHandle handle);
+    // How far prompt and checkpoints have the same identity. kStaleHandle.
+    Result<Nothing, Refusal> verify(const PromptView& prompt, std::span<const CheckpointHandle> checkpoints,
+                                    std::span<Verification> verifications);
 
-    // For tests that damage state on purpose and must see other logits.
+    // --- facts --------------------------------------------------------------------------------------------------------
+    Result<const Sequence*, Refusal> find(SequenceHandle handle) const;
+    // The whole ledger of a sequence. kStaleHandle.
+    Result<std::vector<std::int32_t>, Refusal> tokens(SequenceHandle handle) const;
+    // Row i of the last sampled unit's logits, [vocab_size]; valid until the next unit.
+    std::span<const float> last_logits(std::int64_t row) const { return units_.last_logits(row); }
+    ProgramStatistics statistics() const;
+    std::uint64_t resource_revision() const noexcept { return context_.resource_revision; }
+    std::int64_t valid_tokens() const noexcept { return valid_tokens_; }
+    const Decoder& decoder() const noexcept { return decoder_; }
+    InstructionSet instruction_set() const noexcept { return units_.instruction_set(); }
+
+    void check_invariants() const { context_.check_invariants(); }
+    std::uint64_t fingerprint() const { return context_.fingerprint(); }
+
+    // For tests that damage state on purpose and must see other logits: what the sequence's next unit will read, and what
+    // a checkpoint has on Device (empty or -1: nothing). The handles must be valid.
     std::span<std::byte> state_image_for_test(SequenceHandle handle);
     std::span<std::int32_t> page_table_for_test(SequenceHandle handle);
+    std::span<std::byte> state_image_for_test(CheckpointHandle handle);
+    std::vector<std::int32_t> device_pages_for_test(CheckpointHandle handle) const;
+    std::span<std::byte> device_page_for_test(std::int32_t page);
 
    private:
-    Result<Sequence*, Refusal> find_mutable(SequenceHandle handle);
-    std::optional<Refusal> check_unit(SequenceHandle handle) const;
-    std::byte* state_image(std::uint32_t slot);
-    SequenceRows rows_of(SequenceHandle handle, std::int64_t count, LogitRows logit_rows);
-    void run(std::span<const SequenceRows> rows, MatrixView logits);
-    void advance(Sequence& sequence, std::int64_t count);
-    PendingBatch sample(std::span<const RowRequest> rows);
-    std::optional<Refusal> check_pending(const PendingBatch& batch) const;
-    void append_token(Sequence& sequence, std::int32_t token, TokenOrigin origin);
-
     std::shared_ptr<const WeightStore> weights_;
     Decoder decoder_;
-    ProgramOptions options_;
-    CpuBackend backend_;
-    PagePool pages_;
-    HostBuffer state_images_;
-    std::vector<Sequence> lanes_;
-    HostBuffer logits_;
-    // The members of the pending batch, frozen from its unit to its ending; id 0: none is pending.
-    struct PendingRows {
-        std::uint64_t id = 0;
-        std::int64_t rows = 0;
-        std::array<SequenceHandle, Decoder::kMaxSequences> sequences{};
-        std::array<std::int32_t, Decoder::kMaxSequences> tokens{};
-    };
-    PendingRows pending_;
-    std::uint64_t last_batch_id_ = 0;
-    std::int64_t tokens_computed_ = 0;
+    std::int64_t valid_tokens_;
+    ContextState context_;
+    ModelUnits units_;
+    std::vector<LedgerCandidate> candidates_;  // scratch of verify
 };
 
 }  // namespace ninfer

@@ -257,7 +257,9 @@ class PendingBatch:
     def tokens(self) -> list[SampledToken]: ...
 
 class ProgramOptions:
-    """Sizes of a program; all fields must be set."""
+    """
+    Sizes of a program; checkpoint_slots and host_bytes may stay 0, all others must be set.
+    """
 
     def __init__(self) -> None: ...
     @property
@@ -288,9 +290,17 @@ class ProgramOptions:
     def valid_tokens(self) -> int: ...
     @valid_tokens.setter
     def valid_tokens(self, arg: int, /) -> None: ...
+    @property
+    def checkpoint_slots(self) -> int: ...
+    @checkpoint_slots.setter
+    def checkpoint_slots(self, arg: int, /) -> None: ...
+    @property
+    def host_bytes(self) -> int: ...
+    @host_bytes.setter
+    def host_bytes(self, arg: int, /) -> None: ...
 
 class SequenceSummary:
-    """Token counts of a sequence at one moment."""
+    """A sequence at one moment; counts are tokens."""
 
     @property
     def tokens(self) -> int: ...
@@ -300,6 +310,117 @@ class SequenceSummary:
     def reserved(self) -> int: ...
     @property
     def prompt_tokens_computed(self) -> int: ...
+    @property
+    def owner(self) -> int:
+        """Handle of the owner of its captures."""
+
+    @property
+    def waits(self) -> int:
+        """Open copies without which no unit may run."""
+
+class CopyProgress:
+    """Copies of pages and state images after a poll."""
+
+    @property
+    def open(self) -> int: ...
+    @property
+    def published(self) -> int:
+        """By this poll."""
+
+    @property
+    def failed(self) -> int:
+        """By this poll; a sequence that waited for one can only be closed."""
+
+    @property
+    def draining(self) -> int:
+        """Cancelled ones that still hold memory."""
+
+    @property
+    def removed(self) -> list[int]:
+        """Checkpoints that went because their image could not be copied."""
+
+class CaptureShape:
+    """What a capture does with pages."""
+
+    @property
+    def shared(self) -> int: ...
+    @property
+    def frozen_in_place(self) -> int: ...
+    @property
+    def copies(self) -> int: ...
+
+class OwnerSummary:
+    """Checkpoints of one lineage."""
+
+    @property
+    def role(self) -> str:
+        """'active', 'private' or 'shared'."""
+
+    @property
+    def checkpoints(self) -> list[int]:
+        """Handles, by ascending frontier."""
+
+class CheckpointSummary:
+    """Where a checkpoint's bytes lie at one moment."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def owner(self) -> int: ...
+    @property
+    def frontier(self) -> int:
+        """Tokens."""
+
+    @property
+    def pages(self) -> int: ...
+    @property
+    def pages_on_device(self) -> int: ...
+    @property
+    def pages_on_host(self) -> int: ...
+    @property
+    def pages_exclusive(self) -> int:
+        """That nobody else sees."""
+
+    @property
+    def has_image(self) -> bool: ...
+    @property
+    def image_on_device(self) -> bool: ...
+    @property
+    def image_on_host(self) -> bool: ...
+    @property
+    def open_copies(self) -> int: ...
+    @property
+    def valid(self) -> bool:
+        """False while its image is still to come."""
+
+    @property
+    def device_ready(self) -> bool: ...
+
+class UsedVector:
+    """What is used of each capacity; destinations of copies count."""
+
+    @property
+    def device_pages(self) -> int: ...
+    @property
+    def device_pages_reserved(self) -> int: ...
+    @property
+    def image_slots_active(self) -> int: ...
+    @property
+    def image_slots_checkpoint(self) -> int: ...
+    @property
+    def host_blocks(self) -> int: ...
+
+class CapacityVector:
+    """The fixed sizes of a program's stores."""
+
+    @property
+    def device_pages(self) -> int: ...
+    @property
+    def image_slots_active(self) -> int: ...
+    @property
+    def image_slots_checkpoint(self) -> int: ...
+    @property
+    def host_blocks(self) -> int: ...
 
 class ProgramStatistics:
     """What a program holds at one moment."""
@@ -317,11 +438,29 @@ class ProgramStatistics:
     @property
     def page_bytes(self) -> int: ...
     @property
+    def host_block_bytes(self) -> int: ...
+    @property
     def weight_bytes(self) -> int: ...
     @property
     def scratch_peak_bytes(self) -> int: ...
     @property
     def tokens_computed(self) -> int: ...
+    @property
+    def used(self) -> UsedVector: ...
+    @property
+    def capacity(self) -> CapacityVector: ...
+    @property
+    def owners(self) -> int: ...
+    @property
+    def checkpoints(self) -> int: ...
+    @property
+    def copies_open(self) -> int: ...
+    @property
+    def copies_draining(self) -> int: ...
+    @property
+    def bookkeeping_bytes(self) -> int: ...
+    @property
+    def resource_revision(self) -> int: ...
 
 class Program:
     """
@@ -329,12 +468,31 @@ class Program:
     """
 
     def __init__(self, model: ModelSource, kv_dtype: str, options: ProgramOptions) -> None: ...
-    def open_sequence(self, tokens: int, count_tokens: bool = False) -> int | Refusal:
+    def open_sequence(
+        self, tokens: int, count_tokens: bool = False, captures: int = 0, salt: str = "", mode: str = ""
+    ) -> int | Refusal:
         """
-        Reserves everything for `tokens` tokens, prompt and output; count_tokens is needed for penalties.
+        Reserves everything for `tokens` tokens, prompt and output; count_tokens is needed for penalties; captures is how many captures may fall inside a page.
         """
 
-    def close_sequence(self, sequence: int) -> None | Refusal: ...
+    def open_from(
+        self,
+        checkpoint: int,
+        tokens: int,
+        count_tokens: bool = False,
+        captures: int = 0,
+        consume: bool = False,
+        frontier: int | None = None,
+        salt: str = "",
+        mode: str = "",
+    ) -> int | Refusal:
+        """
+        A sequence that has computed the checkpoint's tokens, with room for `tokens` in all. Units refuse with `unsettled` until poll_copies has copied a partial page. consume: the checkpoint's owner becomes the sequence's.
+        """
+
+    def close_sequence(self, sequence: int) -> None | Refusal:
+        """Discards the sequence with its own captures."""
+
     def append(
         self,
         sequence: int,
@@ -346,7 +504,7 @@ class Program:
         """
 
     def sequence(self, sequence: int) -> SequenceSummary | Refusal:
-        """Token counts of a sequence."""
+        """What a sequence has at this moment."""
 
     def prefill(self, sequence: int, limit: int) -> int | Refusal:
         """
@@ -386,6 +544,62 @@ class Program:
     def last_logits(self, row: int) -> list[float]:
         """A copy of one row of the last sampled unit's logits."""
 
+    def capture(
+        self, sequence: int, kind: str = "long_anchor", tier: str = "device", own: bool = True
+    ) -> int | Refusal:
+        """
+        A checkpoint at the computed frontier, in the sequence's owner or in a shared one of its own; tier is where its state image goes. The sequence waits for the copies that this needs.
+        """
+
+    def capture_shape(self, sequence: int) -> CaptureShape | Refusal:
+        """What capture would do with the pages now."""
+
+    def finish(self, sequence: int, kind: str = "session_endpoint", tier: str = "device") -> int | Refusal:
+        """
+        Ends the sequence and keeps it as a checkpoint at its computed frontier; returns the owner.
+        """
+
+    def owner(self, owner: int) -> OwnerSummary | Refusal: ...
+    def checkpoint(self, checkpoint: int) -> CheckpointSummary | Refusal: ...
+    def start_copy(self, checkpoint: int, tier: str) -> int | Refusal:
+        """
+        Starts copying everything that is not on the tier yet, all or nothing; returns the bytes that will move.
+        """
+
+    def poll_copies(self, max_bytes: int | None = None) -> CopyProgress:
+        """Moves at most max_bytes (8 MiB) and publishes what has arrived."""
+
+    def cancel_copies(self, checkpoint: int) -> int | Refusal:
+        """
+        Takes back its open copies; returns how many. What was published stays.
+        """
+
+    def drop(self, checkpoint: int, tier: str) -> None | Refusal:
+        """Drops what it has on the tier, all or nothing; never a last replica."""
+
+    def delete_checkpoint(self, checkpoint: int) -> None | Refusal: ...
+    def release_owner(self, owner: int) -> None | Refusal:
+        """Deletes the owner with all its checkpoints."""
+
+    def verify(
+        self,
+        tokens: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        checkpoints: Sequence[int],
+        salt: str = "",
+        mode: str = "",
+    ) -> list[int] | Refusal:
+        """
+        How many tokens of the prompt, int32 [n], each checkpoint's ledger begins with, compared exactly.
+        """
+
+    @property
+    def resource_revision(self) -> int: ...
+    def check_invariants(self) -> None:
+        """Stops the process if anything does not add up."""
+
+    def fingerprint(self) -> int:
+        """A digest over all bookkeeping: equal means nothing has changed."""
+
     def statistics(self) -> ProgramStatistics: ...
     @property
     def vocab_size(self) -> int: ...
@@ -412,7 +626,32 @@ class StateProbe:
         Convolution history of the layer-th recurrent layer, f32 [(width - 1) * channels].
         """
 
-    def page_table(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
+    def page_table(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]:
+        """Device page of each mapped page, int32 [pages]."""
+
+class CheckpointProbe:
+    """
+    Writable views of what a checkpoint has on Device, for tests that damage it on purpose. The engine never uses it.
+    """
+
+    def __init__(self, program: Program, checkpoint: int) -> None: ...
+    @property
+    def recurrent_layers(self) -> int: ...
+    def recurrent_state(self, layer: int) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]:
+        """
+        Recurrent state of the layer-th recurrent layer, f32, tiles as in recurrent_state_view.h.
+        """
+
+    def conv_history(self, layer: int) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]:
+        """
+        Convolution history of the layer-th recurrent layer, f32 [(width - 1) * channels].
+        """
+
+    def device_pages(self) -> list[int]:
+        """Device page of each page, -1 for one that is on Host only."""
+
+    def page(self, index: int) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]:
+        """The bytes of one page on Device, all layers, uint8 [page_bytes]."""
 
 def xxh3_128(data: bytes) -> bytes:
     """XXH3-128 with seed 0: 16 bytes, the number little-endian."""

@@ -5,10 +5,16 @@ from __future__ import annotations
 from typing import TypeVar
 
 from ninfer._core import (
+    CapacityVector,
+    CaptureShape,
+    CheckpointProbe,
+    CheckpointSummary,
+    CopyProgress,
     LlamaConfig,
     MappedFile,
     MatrixTarget,
     ModelSource,
+    OwnerSummary,
     PendingBatch,
     Program,
     ProgramOptions,
@@ -17,7 +23,9 @@ from ninfer._core import (
     Refusal,
     SampledToken,
     Sampler,
+    SequenceSummary,
     StateProbe,
+    UsedVector,
     WeightLoader,
     llama_model,
     prefix_digests,
@@ -27,10 +35,16 @@ from ninfer._core import (
 )
 
 __all__ = [
+    "CapacityVector",
+    "CaptureShape",
+    "CheckpointProbe",
+    "CheckpointSummary",
+    "CopyProgress",
     "LlamaConfig",
     "MappedFile",
     "MatrixTarget",
     "ModelSource",
+    "OwnerSummary",
     "PendingBatch",
     "Program",
     "ProgramOptions",
@@ -39,7 +53,9 @@ __all__ = [
     "Refusal",
     "SampledToken",
     "Sampler",
+    "SequenceSummary",
     "StateProbe",
+    "UsedVector",
     "WeightLoader",
     "llama_model",
     "must",

@@ -32,7 +32,7 @@ TEST_F(ProgramTest, DecodeRoundsAllocateNothing) {
         std::vector<RowRequest> rows;
         for (std::int64_t row = 0; row < kRows; ++row) {
             const auto prompt = random_tokens(3 + row);
-            const auto handle = program->open_sequence(std::ssize(prompt) + kRounds + 1, row % 2 == 0).value();
+            const auto handle = program->open_sequence({std::ssize(prompt) + kRounds + 1, row % 2 == 0, 0, {}}).value();
             ASSERT_TRUE(program->append(handle, prompt, TokenOrigin::kPrompt).has_value());
             SamplerInput sampler;
             sampler.temperature = row < 4 ? 0.0F : 0.9F;

@@ -41,7 +41,7 @@ class ProgramTest : public testing::Test {
         return tokens;
     }
     static SequenceHandle open(Program& program, const std::vector<std::int32_t>& prompt, std::int64_t output) {
-        const auto handle = program.open_sequence(std::ssize(prompt) + output, false).value();
+        const auto handle = program.open_sequence({.tokens = std::ssize(prompt) + output}).value();
         EXPECT_TRUE(program.append(handle, prompt, TokenOrigin::kPrompt).has_value());
         return handle;
     }

@@ -66,7 +66,7 @@ TEST_F(ProgramTest, AbortKeepsTheLedgerAndForcedTokensContinueExactly) {
     const auto handle = open(*program, prompt, 8);
     const auto batch = program->finish_prefill({handle, {}}).value();
     ASSERT_TRUE(program->abort(batch).has_value());
-    EXPECT_EQ(program->find(handle).value()->tokens.size(), prompt.size());
+    EXPECT_EQ(program->find(handle).value()->length, std::ssize(prompt));
     expect_refusal(program->decode(std::array{RowRequest{handle, {}}}), RefusalKind::kNotOneUncomputed, 1, 0);
     ASSERT_TRUE(program->append(handle, forced, TokenOrigin::kPrompt).has_value());
     ASSERT_TRUE(program->decode(std::array{RowRequest{handle, {}}}).has_value());
@@ -104,28 +104,29 @@ TEST_F(ProgramTest, PaddedVocabularyIsNeverSampled) {
 
 TEST_F(ProgramTest, RefusesHandlesAndSizesWithBothValuesAndChangesNothing) {
     const auto program = make_program(default_options());
-    expect_refusal(program->open_sequence(kMaxContext + 1, false), RefusalKind::kOverContext, kMaxContext + 1,
+    expect_refusal(program->open_sequence({.tokens = kMaxContext + 1}), RefusalKind::kOverContext, kMaxContext + 1,
                    kMaxContext);
     const auto handle = open(*program, random_tokens(10), 0);
     expect_refusal(program->append(handle, random_tokens(1), TokenOrigin::kPrompt), RefusalKind::kOverReservation, 11,
                    10);
-    const auto big = program->open_sequence(kMaxContext, false).value();
-    expect_refusal(program->open_sequence(64 * (kPages - 8), false), RefusalKind::kNoPages, kPages - 8, kPages - 9);
+    const auto big = program->open_sequence({.tokens = kMaxContext}).value();
+    expect_refusal(program->open_sequence({.tokens = 64 * (kPages - 8)}), RefusalKind::kNoPages, kPages - 8,
+                   kPages - 9);
     expect_refusal(program->append(big, std::array{std::int32_t{-1}}, TokenOrigin::kPrompt), RefusalKind::kTokenId, -1,
                    testing_support::tiny_config().vocab_size);
-    EXPECT_EQ(program->find(big).value()->tokens.size(), 0U);
+    EXPECT_EQ(program->find(big).value()->length, 0);
     expect_refusal(program->prefill(big, 5), RefusalKind::kNothingToCompute, 1, 0);
     ASSERT_TRUE(program->close_sequence(big).has_value());
     expect_refusal(program->close_sequence(big), RefusalKind::kStaleHandle, big.generation(), big.generation());
-    const auto again = program->open_sequence(1, false).value();
+    const auto again = program->open_sequence({.tokens = 1}).value();
     EXPECT_EQ(again.slot(), big.slot());
     expect_refusal(program->append(big, std::array{std::int32_t{1}}, TokenOrigin::kPrompt), RefusalKind::kStaleHandle,
                    big.generation(), again.generation());
     expect_refusal(program->append({~std::uint64_t{0}}, std::array{std::int32_t{1}}, TokenOrigin::kPrompt),
                    RefusalKind::kStaleHandle, 0xFFFFFFFF, 0);
-    while (program->open_sequence(1, false).has_value()) {
+    while (program->open_sequence({.tokens = 1}).has_value()) {
     }
-    expect_refusal(program->open_sequence(1, false), RefusalKind::kNoLane, kLanes + 1, kLanes);
+    expect_refusal(program->open_sequence({.tokens = 1}), RefusalKind::kNoLane, kLanes + 1, kLanes);
 }
 
 TEST_F(ProgramTest, PendingBatchFreezesItsMembersUntilOneEnding) {
@@ -140,11 +141,11 @@ TEST_F(ProgramTest, PendingBatchFreezesItsMembersUntilOneEnding) {
     expect_refusal(program->close_sequence(handle), RefusalKind::kPendingBatch, 0, id);
     expect_refusal(program->commit(batch, std::span(kAccept).first(2)), RefusalKind::kAcceptedCount, 2, 1);
     expect_refusal(program->commit(batch, std::array{2}), RefusalKind::kAcceptedCount, 2, 1);
-    EXPECT_EQ(program->find(handle).value()->tokens.size(), 5U);
+    EXPECT_EQ(program->find(handle).value()->length, 5);
     ASSERT_TRUE(program->commit(batch, std::span(kAccept).first(1)).has_value());
     expect_refusal(program->commit(batch, std::span(kAccept).first(1)), RefusalKind::kNoPendingBatch, id, 0);
     expect_refusal(program->abort(batch), RefusalKind::kNoPendingBatch, id, 0);
-    EXPECT_EQ(program->find(handle).value()->tokens.size(), 6U);
+    EXPECT_EQ(program->find(handle).value()->length, 6);
 }
 
 TEST_F(ProgramTest, BatchOfAnotherProgramIsRefused) {
@@ -166,13 +167,13 @@ TEST_F(ProgramTest, LostBatchIsEndedByAbortPending) {
     ASSERT_TRUE(program->finish_prefill({handle, {}}).has_value());
     EXPECT_TRUE(program->abort_pending());
     EXPECT_FALSE(program->abort_pending());
-    EXPECT_EQ(program->find(handle).value()->tokens.size(), 5U);
+    EXPECT_EQ(program->find(handle).value()->length, 5);
     ASSERT_TRUE(program->close_sequence(handle).has_value());
 }
 
 TEST_F(ProgramTest, ForcedOutputCountsAsOutput) {
     const auto program = make_program(default_options());
-    const auto handle = program->open_sequence(16, true).value();
+    const auto handle = program->open_sequence({.tokens = 16, .count_tokens = true}).value();
     ASSERT_TRUE(program->append(handle, std::array{1, 2, 3, 4, 5}, TokenOrigin::kPrompt).has_value());
     run_prompt(*program, handle, 64);
     ASSERT_TRUE(program->append(handle, std::array{7, 7}, TokenOrigin::kOutput).has_value());
@@ -183,9 +184,10 @@ TEST_F(ProgramTest, ForcedOutputCountsAsOutput) {
     EXPECT_EQ(sequence.prompt_tokens_computed, 6);
     EXPECT_EQ(sequence.output_count, 4);
     EXPECT_GE(sequence.output_counts[7], 2U);
+    const auto tokens = program->tokens(handle).value();
     EXPECT_EQ(sequence.output_counts[9] + sequence.output_counts[7] + 0U,
-              static_cast<unsigned>(std::count(sequence.tokens.begin() + 5, sequence.tokens.end(), 7)) +
-                  static_cast<unsigned>(std::count(sequence.tokens.begin() + 5, sequence.tokens.end(), 9)) - 1U);
+              static_cast<unsigned>(std::count(tokens.begin() + 5, tokens.end(), 7)) +
+                  static_cast<unsigned>(std::count(tokens.begin() + 5, tokens.end(), 9)) - 1U);
 }
 
 TEST_F(ProgramTest, ScratchBoundHoldsForEveryStorageAndUnitLength) {

@@ -41,12 +41,20 @@ inline Qwen35Config tiny_config() {
     return config;
 }
 
+// The same without recurrent layers: no state axis.
+inline Qwen35Config tiny_attention_config() {
+    auto config = tiny_config();
+    config.layer_is_recurrent = {false, false};
+    return config;
+}
+
 class TinyModelBuilder {
    public:
-    TinyModelBuilder(std::uint64_t seed, WeightStorage storage) : engine_(seed), storage_(storage), loader_(1) {}
+    TinyModelBuilder(std::uint64_t seed, WeightStorage storage, Qwen35Config config = tiny_config())
+        : engine_(seed), storage_(storage), config_(std::move(config)), loader_(1) {}
 
     TinyModel build() {
-        const auto config = tiny_config();
+        const auto& config = config_;
         matrix("embed_tokens.weight", config.vocab_size, config.hidden_size, 1.0);
         vector("norm.weight", config.hidden_size, 0.1, 0.0);
         for (std::size_t layer = 0; layer < config.layer_is_recurrent.size(); ++layer) add_layer(config, layer);
@@ -112,6 +120,7 @@ class TinyModelBuilder {
 
     std::mt19937_64 engine_;
     WeightStorage storage_;
+    Qwen35Config config_;
     WeightLoader loader_;
 };
 

@@ -91,7 +91,7 @@ def _later_logits(engine: Engine, seed: int, damage: Damage) -> np.ndarray:
         pages = probe.page_table().copy()
         damage(probe, StateProbe(program, early), StateProbe(program, foreign))
         found = _append(engine, sequence, ids[FRONTIER:])
-        probe.page_table()[:] = pages  # so that each page goes back to its owner
+        probe.page_table()[: len(pages)] = pages  # so that each page goes back to its owner
     return found
 
 

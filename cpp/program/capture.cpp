@@ -1,0 +1,163 @@
+#include "cpp/program/capture.h"
+
+#include <algorithm>
+
+#include "cpp/program/checkpoint_removal.h"
+#include "cpp/program/copy_polling.h"
+#include "cpp/state/page_count.h"
+
+namespace ninfer {
+
+namespace {
+
+Result<const Sequence*, Refusal> find_ready(const ContextState& state, SequenceHandle handle) {
+    const auto found = state.sequences.find(handle);
+    if (!found) return found.error();
+    if (const auto refusal = found.value()->not_ready()) return *refusal;
+    if (found.value()->computed < 1) return Refusal{RefusalKind::kBeyondFrontier, 1, found.value()->computed};
+    return found.value();
+}
+
+// How the image of a checkpoint comes about.
+enum class ImageRoute { kNone, kShare, kDevice, kSnapshot };
+
+ImageRoute image_route(const ContextState& state, const Sequence& sequence, Tier tier) {
+    if (!state.stores.has_images()) return ImageRoute::kNone;
+    if (state.stores.images().find(sequence.image).value()->borrows()) return ImageRoute::kShare;
+    return tier == Tier::kDevice ? ImageRoute::kDevice : ImageRoute::kSnapshot;
+}
+
+std::optional<Refusal> check_image_room(const ContextState& state, ImageRoute route) {
+    if (route == ImageRoute::kDevice && state.stores.images().checkpoint_slots_free() < 1)
+        return Refusal{RefusalKind::kNoImageSlots, 1, state.stores.images().checkpoint_slots_free()};
+    if (route == ImageRoute::kSnapshot) {
+        const std::int64_t blocks = state.stores.images().blocks_per_image();
+        if (blocks > state.stores.host().blocks_free())
+            return Refusal{RefusalKind::kNoHostBlocks, blocks, state.stores.host().blocks_free()};
+    }
+    return std::nullopt;
+}
+
+// The pages that remain must hold every token that the sequence was promised.
+std::optional<Refusal> check_growth(const ContextState& state, const Sequence& sequence) {
+    const std::int64_t copies = state.stores.kv().capture_shape(sequence.kv).value().copies;
+    const AddressSpace& space = *state.stores.kv().find(sequence.kv).value();
+    const std::int64_t tokens = (space.pages_mapped() + space.reserved - copies) * kPageTokens;
+    if (copies > 0 && tokens < sequence.reserved)
+        return Refusal{RefusalKind::kOverReservation, sequence.reserved, tokens};
+    return std::nullopt;
+}
+
+ImageId retain_source(ContextState& state, ImageId image) {
+    const ImageId source = state.stores.images().find(image).value()->source;
+    const auto retained = state.stores.images().retain(source);
+    NINFER_ASSERT(retained.has_value(), "a borrowed image is not frozen");
+    return source;
+}
+
+// The image that a capture leaves behind; none if it is still to come.
+ImageId captured_image(ContextState& state, ImageId image, ImageRoute route) {
+    switch (route) {
+        case ImageRoute::kShare:
+            return retain_source(state, image);
+        case ImageRoute::kDevice:
+            return state.stores.images().freeze(image).value();
+        case ImageRoute::kNone:
+        case ImageRoute::kSnapshot:
+            return {};
+    }
+    return {};
+}
+
+// The same when the sequence ends: its own image, or nothing of it, stays.
+ImageId finished_image(ContextState& state, ImageId image, ImageRoute route) {
+    if (route == ImageRoute::kDevice) {
+        const auto finished = state.stores.images().finish(image);
+        NINFER_ASSERT(finished.has_value(), "a checked finish of an image was refused");
+        return image;
+    }
+    ImageId kept;
+    if (route == ImageRoute::kShare) kept = retain_source(state, image);
+    release_or_condemn(state, {{}, image});
+    return kept;
+}
+
+LedgerId finished_ledger(ContextState& state, const Sequence& sequence) {
+    LedgerStore& ledgers = state.stores.ledgers();
+    if (sequence.length == sequence.computed) {
+        const auto sealed = ledgers.seal(sequence.ledger);
+        NINFER_ASSERT(sealed.has_value(), "a sequence's ledger is gone before it");
+        return sequence.ledger;
+    }
+    const LedgerId kept = ledgers.fork(sequence.ledger, sequence.computed, sequence.computed).value();
+    const auto released = ledgers.release(sequence.ledger);
+    NINFER_ASSERT(released.has_value(), "a sequence's ledger is gone before it");
+    return kept;
+}
+
+}  // namespace
+
+Result<CheckpointHandle, Refusal> capture(ContextState& state, SequenceHandle handle, const CaptureRequest& request) {
+    const auto found = find_ready(state, handle);
+    if (!found) return found.error();
+    const Sequence& sequence = *found.value();
+    if (const auto refusal = check_growth(state, sequence)) return *refusal;
+    const ImageRoute route = image_route(state, sequence, request.image_tier);
+    if (const auto refusal = check_image_room(state, route)) return *refusal;
+
+    Checkpoint checkpoint;
+    checkpoint.owner = request.own ? sequence.owner : state.owners.add_owner(OwnerRole::kShared);
+    checkpoint.kind = request.kind;
+    checkpoint.frontier = sequence.computed;
+    checkpoint.ledger = state.stores.ledgers().fork(sequence.ledger, sequence.computed, sequence.computed).value();
+    checkpoint.kv = state.stores.kv().freeze(sequence.kv).value();
+    checkpoint.image = captured_image(state, sequence.image, route);
+    checkpoint.awaits_image = route == ImageRoute::kSnapshot;
+    const CheckpointHandle captured = state.owners.add(checkpoint);
+    ReplicaCopies& copies = state.stores.copies();
+    if (route == ImageRoute::kSnapshot)
+        add_job(state, {copies.start_snapshot(sequence.image).value(), CopyPurpose::kSnapshot, handle, captured});
+    else
+        ++state.resource_revision;
+    if (!state.stores.kv().facts(sequence.kv).value().settled)
+        add_job(state, {copies.start_tail(sequence.kv).value(), CopyPurpose::kSettling, handle, {}});
+    return captured;
+}
+
+Result<CaptureShape, Refusal> capture_shape(const ContextState& state, SequenceHandle handle) {
+    const auto found = state.sequences.find(handle);
+    if (!found) return found.error();
+    if (found.value()->copy_failed) return *found.value()->not_ready();
+    return state.stores.kv().capture_shape(found.value()->kv);
+}
+
+Result<OwnerHandle, Refusal> finish(ContextState& state, SequenceHandle handle, const FinishRequest& request) {
+    const auto found = find_ready(state, handle);
+    if (!found) return found.error();
+    const Sequence& sequence = *found.value();
+    const ImageRoute route = image_route(state, sequence, request.image_tier);
+    if (const auto refusal = check_image_room(state, route)) return *refusal;
+
+    Checkpoint checkpoint;
+    checkpoint.owner = sequence.owner;
+    checkpoint.kind = request.kind;
+    checkpoint.frontier = sequence.computed;
+    checkpoint.ledger = finished_ledger(state, sequence);
+    const auto finished = state.stores.kv().finish(sequence.kv);
+    NINFER_ASSERT(finished.has_value(), "a settled space cannot finish");
+    checkpoint.kv = sequence.kv;
+    checkpoint.awaits_image = route == ImageRoute::kSnapshot;
+    // The copy pins the image before the sequence lets go of it.
+    CopyId snapshot;
+    if (route == ImageRoute::kSnapshot) snapshot = state.stores.copies().start_snapshot(sequence.image).value();
+    checkpoint.image = finished_image(state, sequence.image, route);
+    const OwnerHandle owner = sequence.owner;
+    state.sequences.close(handle);
+    const CheckpointHandle endpoint = state.owners.add(checkpoint);
+    state.owners.set_role(owner, OwnerRole::kPrivate);
+    if (route == ImageRoute::kSnapshot) add_job(state, {snapshot, CopyPurpose::kSnapshot, {}, endpoint});
+    ++state.resource_revision;
+    return owner;
+}
+
+}  // namespace ninfer

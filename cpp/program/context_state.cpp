@@ -1,0 +1,114 @@
+#include "cpp/program/context_state.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "cpp/program/copy_polling.h"
+
+namespace ninfer {
+
+namespace {
+
+// How often each thing of the stores is used, counted over all users.
+struct Uses {
+    std::unordered_map<std::uint64_t, std::int32_t> spaces;
+    std::unordered_map<std::uint64_t, std::int32_t> images;
+    std::int64_t ledgers = 0;
+
+    void add(SpaceId kv, ImageId image) {
+        if (kv != SpaceId{}) ++spaces[kv.value];
+        if (image != ImageId{}) ++images[image.value];
+    }
+};
+
+Uses count_uses(const ContextState& state) {
+    Uses uses;
+    state.sequences.for_each([&](SequenceHandle, const Sequence& sequence) {
+        uses.add(sequence.kv, sequence.image);
+        ++uses.ledgers;
+    });
+    state.owners.for_each_checkpoint([&](CheckpointHandle, const Checkpoint& checkpoint) {
+        uses.add(checkpoint.kv, checkpoint.image);
+        ++uses.ledgers;
+    });
+    for (const Condemned& condemned : state.condemned) uses.add(condemned.kv, condemned.image);
+    return uses;
+}
+
+void check_sequences(const ContextState& state) {
+    state.sequences.for_each([&](SequenceHandle handle, const Sequence& sequence) {
+        NINFER_ASSERT_LE(sequence.computed, sequence.length);
+        NINFER_ASSERT_LE(sequence.length, sequence.reserved);
+        NINFER_ASSERT_EQ(state.stores.ledgers().length(sequence.ledger).value(), sequence.length);
+        NINFER_ASSERT_EQ(state.stores.kv().facts(sequence.kv).value().frontier, sequence.computed);
+        const Owner& owner = *state.owners.find(sequence.owner).value();
+        NINFER_ASSERT(owner.role == OwnerRole::kActive, "a sequence's owner is not active");
+        const auto of = [&](CopyPurpose purpose) {
+            return std::count_if(state.jobs.begin(), state.jobs.end(),
+                                 [&](const CopyJob& job) { return job.purpose == purpose && job.sequence == handle; });
+        };
+        NINFER_ASSERT_EQ(sequence.waits, of(CopyPurpose::kSettling));
+        NINFER_ASSERT_EQ(sequence.snapshots, of(CopyPurpose::kSnapshot));
+    });
+}
+
+void check_checkpoints(const ContextState& state) {
+    state.owners.for_each_checkpoint([&](CheckpointHandle handle, const Checkpoint& checkpoint) {
+        NINFER_ASSERT_EQ(state.stores.ledgers().length(checkpoint.ledger).value(), checkpoint.frontier);
+        NINFER_ASSERT_EQ(state.stores.kv().facts(checkpoint.kv).value().frontier, checkpoint.frontier);
+        NINFER_ASSERT(state.stores.kv().valid(checkpoint.kv).value(), "a checkpoint has lost a page");
+        const bool needs_image = state.stores.has_images() && !checkpoint.awaits_image;
+        NINFER_ASSERT_EQ(checkpoint.image != ImageId{}, needs_image);
+        NINFER_ASSERT_EQ(checkpoint.open_copies,
+                         std::count_if(state.jobs.begin(), state.jobs.end(),
+                                       [&](const CopyJob& job) { return job.checkpoint == handle; }));
+    });
+}
+
+}  // namespace
+
+ContextState::~ContextState() { drain_copies(*this); }
+
+void ContextState::check_invariants() const {
+    stores.check_invariants();
+    owners.check_invariants();
+    NINFER_ASSERT_EQ(std::ssize(jobs), stores.copies().open_copies());
+    check_sequences(*this);
+    check_checkpoints(*this);
+    Uses uses = count_uses(*this);
+    NINFER_ASSERT_EQ(uses.ledgers, stores.ledgers().ledger_count());
+    stores.kv().for_each_space([&](SpaceId kv, const AddressSpace&) {
+        NINFER_ASSERT_EQ(uses.spaces[kv.value], 1);
+        uses.spaces.erase(kv.value);
+    });
+    NINFER_ASSERT_EQ(uses.spaces.size(), 0);
+    if (stores.has_images())
+        stores.images().for_each([&](ImageId image, const StateImage& item) {
+            NINFER_ASSERT_EQ(uses.images[image.value], item.references);
+            uses.images.erase(image.value);
+        });
+    NINFER_ASSERT_EQ(uses.images.size(), 0);
+}
+
+std::uint64_t ContextState::fingerprint() const {
+    Fingerprint fingerprint;
+    fingerprint.add(stores.fingerprint());
+    sequences.add_to(fingerprint);
+    owners.add_to(fingerprint);
+    for (const CopyJob& job : jobs)
+        for (const std::uint64_t value :
+             {job.copy.value, static_cast<std::uint64_t>(job.purpose), job.sequence.value, job.checkpoint.value})
+            fingerprint.add(value);
+    for (const Condemned& item : condemned) {
+        fingerprint.add(item.kv.value);
+        fingerprint.add(item.image.value);
+    }
+    fingerprint.add(resource_revision);
+    return fingerprint.value();
+}
+
+std::size_t ContextState::bookkeeping_bytes() const {
+    return stores.bookkeeping_bytes() + jobs.capacity() * sizeof(CopyJob) + condemned.capacity() * sizeof(Condemned);
+}
+
+}  // namespace ninfer

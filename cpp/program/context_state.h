@@ -1,0 +1,51 @@
+#pragma once
+
+// Everything of a program that is not computation: the stores, who holds what of them, and the copies on their way.
+// Functions over it (sequence_opening, capture, checkpoint_placement, checkpoint_removal, copy_polling) are the program's
+// operations; they need no model. Each either succeeds or returns a Refusal and has changed nothing (fingerprint()).
+//
+// resource_revision moves once per stable change of topology, inactive placement or free capacity: with the call that
+// makes it; where copies make it, with the poll (or cancellation) that ends the last of them. It does not move for a
+// sequence that grows inside its own reservation, nor when a copy starts.
+
+#include <vector>
+
+#include "cpp/program/context_stores.h"
+#include "cpp/program/copy_job.h"
+#include "cpp/program/owner_table.h"
+#include "cpp/program/sequence_table.h"
+
+namespace ninfer {
+
+// What nobody uses any more, but an open or draining copy, or somebody's borrowed read, still pins: released by a later
+// poll. Each of the two may be none.
+struct Condemned {
+    SpaceId kv;
+    ImageId image;
+};
+
+struct ContextState {
+    // Throws OutOfMemoryError.
+    ContextState(const ContextSizes& sizes, std::unique_ptr<CopyEngine> engine)
+        : max_context(sizes.max_context), stores(sizes, std::move(engine)), sequences(sizes.lanes, sizes.vocab_size) {}
+    // Copies that are still open are cancelled and drained: the engine must end them when polled.
+    ~ContextState();
+    ContextState(const ContextState&) = delete;
+    ContextState& operator=(const ContextState&) = delete;
+
+    const std::int64_t max_context;
+
+    ContextStores stores;
+    SequenceTable sequences;
+    OwnerTable owners;
+    std::vector<CopyJob> jobs;  // every open copy, in the order of their starts
+    std::vector<Condemned> condemned;
+    std::uint64_t resource_revision = 0;
+
+    // Stores, tables, and that each space, image reference and ledger has exactly one user.
+    void check_invariants() const;
+    std::uint64_t fingerprint() const;
+    std::size_t bookkeeping_bytes() const;
+};
+
+}  // namespace ninfer

@@ -1,0 +1,204 @@
+#include "cpp/program/sequence_opening.h"
+
+#include <algorithm>
+
+#include "cpp/program/checkpoint_removal.h"
+#include "cpp/program/copy_polling.h"
+#include "cpp/state/page_count.h"
+
+namespace ninfer {
+
+namespace {
+
+// Room for one more sequence besides its pages.
+std::optional<Refusal> check_place(const ContextState& state, const SequenceRequest& request) {
+    NINFER_ASSERT_LE(0, request.tokens);
+    NINFER_ASSERT_LE(0, request.captures);
+    if (request.tokens > state.max_context)
+        return Refusal{RefusalKind::kOverContext, request.tokens, state.max_context};
+    if (const auto refusal = state.sequences.check_lane()) return refusal;
+    if (state.stores.has_images() && state.stores.images().active_slots_free() < 1)
+        return Refusal{RefusalKind::kNoImageSlots, 1, state.stores.images().active_slots_free()};
+    return std::nullopt;
+}
+
+// What the source must be for this start, all that its pages do not decide.
+std::optional<Refusal> check_source(const ContextState& state, const Checkpoint& checkpoint, std::int64_t frontier,
+                                    const SequenceRequest& request) {
+    if (checkpoint.awaits_image) return Refusal{RefusalKind::kCopyInFlight, 0, checkpoint.open_copies};
+    if (frontier > checkpoint.frontier) return Refusal{RefusalKind::kBeyondFrontier, frontier, checkpoint.frontier};
+    if (frontier < checkpoint.frontier && state.stores.has_images())
+        return Refusal{RefusalKind::kBackwards, frontier, checkpoint.frontier};
+    const IdentityHeader& header = *state.stores.ledgers().header(checkpoint.ledger).value();
+    if (!(header == request.header)) return Refusal{RefusalKind::kMismatch, frontier, 0};
+    if (request.tokens < frontier) return Refusal{RefusalKind::kOverReservation, frontier, request.tokens};
+    return std::nullopt;
+}
+
+// Checkpoints that go when this one is consumed for a start at `frontier`, besides itself.
+std::vector<CheckpointHandle> deeper_checkpoints(const ContextState& state, CheckpointHandle consumed,
+                                                 std::int64_t frontier) {
+    const Owner& owner = *state.owners.find(state.owners.find(consumed).value()->owner).value();
+    std::vector<CheckpointHandle> deeper;
+    for (const CheckpointHandle handle : owner.checkpoints)
+        if (handle != consumed && state.owners.find(handle).value()->frontier > frontier) deeper.push_back(handle);
+    return deeper;
+}
+
+std::optional<Refusal> check_consumption(const ContextState& state, CheckpointHandle handle,
+                                         std::span<const CheckpointHandle> deeper) {
+    const Checkpoint& checkpoint = *state.owners.find(handle).value();
+    if (checkpoint.open_copies > 0) return Refusal{RefusalKind::kCopyInFlight, 0, checkpoint.open_copies};
+    if (state.owners.find(checkpoint.owner).value()->role == OwnerRole::kActive)
+        return Refusal{RefusalKind::kActive, 0, 1};
+    return check_removal(state, deeper);
+}
+
+// Whether a consumed space's partial tail is written in place, so that it needs no page for a copy.
+bool continues_in_place(const ContextState& state, SpaceId kv, std::int64_t frontier) {
+    if (is_aligned(frontier)) return false;
+    std::int32_t holders = 0;
+    state.stores.kv().for_each_run(kv, [&](const RunFacts& run) { holders = holders == 0 ? run.holders : holders; });
+    return holders == 1;
+}
+
+Result<SpaceId, Refusal> start_pages(ContextState& state, const Checkpoint& checkpoint, bool consumes,
+                                     std::int64_t frontier, const SequenceRequest& request) {
+    PagedKvStore& kv = state.stores.kv();
+    const std::int64_t pages = pages_of(request.tokens) - frontier / kPageTokens + request.captures;
+    if (!consumes || frontier < checkpoint.frontier) return kv.fork(checkpoint.kv, frontier, pages);
+    return kv.consume(checkpoint.kv, pages - (continues_in_place(state, checkpoint.kv, frontier) ? 1 : 0));
+}
+
+// Nothing is refused here: room, validity and copies were checked.
+ImageId start_image(ContextState& state, const Checkpoint& checkpoint, bool consumes) {
+    if (!state.stores.has_images()) return {};
+    StateImageStore& images = state.stores.images();
+    const StateImage& source = *images.find(checkpoint.image).value();
+    if (source.on_device() && consumes && source.references == 1 && source.pins == 0)
+        return images.consume(checkpoint.image).value();
+    const ImageId started =
+        source.on_device() ? images.fork(checkpoint.image).value() : images.restore(checkpoint.image).value();
+    if (consumes) release_or_condemn(state, {{}, checkpoint.image});
+    return started;
+}
+
+struct SequenceParts {
+    LedgerId ledger;
+    SpaceId kv;
+    ImageId image;
+    OwnerHandle owner;
+    std::int64_t frontier = 0;
+};
+
+void count_inherited(const ContextState& state, Sequence& sequence) {
+    if (sequence.seen_counts.empty()) return;
+    for (std::int64_t begin = 0; begin < sequence.length;) {
+        const auto tokens = state.stores.ledgers().view(sequence.ledger, begin).value();
+        for (const std::int32_t token : tokens) ++sequence.seen_counts[static_cast<std::size_t>(token)];
+        begin += std::ssize(tokens);
+    }
+}
+
+SequenceHandle begin_sequence(ContextState& state, const SequenceRequest& request, const SequenceParts& parts) {
+    const SequenceHandle handle = state.sequences.open(request.count_tokens);
+    Sequence& sequence = state.sequences.at(handle);
+    sequence.reserved = request.tokens;
+    sequence.length = parts.frontier;
+    sequence.computed = parts.frontier;
+    sequence.ledger = parts.ledger;
+    sequence.kv = parts.kv;
+    sequence.image = parts.image;
+    sequence.owner = parts.owner;
+    count_inherited(state, sequence);
+    ++state.resource_revision;
+    return handle;
+}
+
+void start_settling(ContextState& state, SequenceHandle handle) {
+    const Sequence& sequence = state.sequences.at(handle);
+    ReplicaCopies& copies = state.stores.copies();
+    if (!state.stores.kv().facts(sequence.kv).value().settled)
+        add_job(state, {copies.start_tail(sequence.kv).value(), CopyPurpose::kSettling, handle, {}});
+    if (state.stores.has_images() && state.stores.images().find(sequence.image).value()->unsettled)
+        add_job(state, {copies.start_restore(sequence.image).value(), CopyPurpose::kSettling, handle, {}});
+}
+
+// The consumed checkpoint's pages and image have gone to the sequence or are condemned: the entry and the ledger go.
+void remove_consumed(ContextState& state, CheckpointHandle handle) {
+    const Checkpoint checkpoint = state.owners.remove(handle);
+    const auto released = state.stores.ledgers().release(checkpoint.ledger);
+    NINFER_ASSERT(released.has_value(), "a checkpoint's ledger is gone before it");
+}
+
+}  // namespace
+
+Result<SequenceHandle, Refusal> open_root(ContextState& state, const SequenceRequest& request) {
+    if (const auto refusal = check_place(state, request)) return *refusal;
+    auto kv = state.stores.kv().open(pages_of(request.tokens) + request.captures);
+    if (!kv) return kv.error();
+    SequenceParts parts;
+    parts.kv = kv.value();
+    if (state.stores.has_images()) parts.image = state.stores.images().open().value();
+    parts.ledger = state.stores.ledgers().open(request.header, request.tokens);
+    parts.owner = state.owners.add_owner(OwnerRole::kActive);
+    return begin_sequence(state, request, parts);
+}
+
+Result<SequenceHandle, Refusal> open_from(ContextState& state, const SequenceSource& source,
+                                          const SequenceRequest& request) {
+    const auto found = state.owners.find(source.checkpoint);
+    if (!found) return found.error();
+    const Checkpoint checkpoint = *found.value();
+    const std::int64_t frontier = source.frontier.value_or(checkpoint.frontier);
+    const bool consumes = source.use == SourceUse::kConsume;
+    NINFER_ASSERT_LE(0, frontier);
+    if (const auto refusal = check_source(state, checkpoint, frontier, request)) return *refusal;
+    if (const auto refusal = check_place(state, request)) return *refusal;
+    std::vector<CheckpointHandle> deeper;
+    if (consumes) {
+        deeper = deeper_checkpoints(state, source.checkpoint, frontier);
+        if (const auto refusal = check_consumption(state, source.checkpoint, deeper)) return *refusal;
+    }
+    const auto kv = start_pages(state, checkpoint, consumes, frontier, request);
+    if (!kv) return kv.error();
+
+    SequenceParts parts{{}, kv.value(), start_image(state, checkpoint, consumes), checkpoint.owner, frontier};
+    parts.ledger = state.stores.ledgers().fork(checkpoint.ledger, frontier, request.tokens).value();
+    if (consumes) {
+        state.owners.set_role(checkpoint.owner, OwnerRole::kActive);
+        for (const CheckpointHandle handle : deeper) discard_checkpoint(state, handle);
+        remove_consumed(state, source.checkpoint);
+        if (frontier < checkpoint.frontier) release_or_condemn(state, {checkpoint.kv, {}});
+    } else {
+        parts.owner = state.owners.add_owner(OwnerRole::kActive);
+    }
+    const SequenceHandle handle = begin_sequence(state, request, parts);
+    start_settling(state, handle);
+    return handle;
+}
+
+Result<Nothing, Refusal> close_sequence(ContextState& state, SequenceHandle handle) {
+    const auto found = state.sequences.find(handle);
+    if (!found) return found.error();
+    const Sequence& sequence = *found.value();
+    const std::uint64_t revision = state.resource_revision;
+    cancel_settling(state, handle);
+    const std::vector<CheckpointHandle> captures = state.owners.find(sequence.owner).value()->checkpoints;
+    // Copies first: a checkpoint that waits for its image goes with its cancellation.
+    for (const CheckpointHandle capture : captures) {
+        const auto cancelled = cancel_copies(state, capture);
+        NINFER_ASSERT(cancelled.has_value(), "an owner lists a checkpoint that is gone");
+    }
+    release_or_condemn(state, {sequence.kv, sequence.image});
+    for (const CheckpointHandle capture : captures)
+        if (state.owners.find(capture)) discard_checkpoint(state, capture);
+    state.owners.remove_owner(sequence.owner);
+    const auto released = state.stores.ledgers().release(sequence.ledger);
+    NINFER_ASSERT(released.has_value(), "a sequence's ledger is gone before it");
+    state.sequences.close(handle);
+    state.resource_revision = revision + 1;
+    return Nothing{};
+}
+
+}  // namespace ninfer
