@@ -148,3 +148,19 @@ def test_a_body_that_does_not_come_keeps_the_process_no_longer_than_it_may() -> 
             connection.sendall(b"POST /tokenize HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{")
             time.sleep(0.3)
             assert server.stop() == 0
+
+
+def test_a_download_ends_with_its_server(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as index:
+        index.settimeout(SECONDS)
+        address = f"http://127.0.0.1:{index.getsockname()[1]}/simple"
+        environment = {"NINFER_HOME": str(tmp_path), "PIP_INDEX_URL": address, "PIP_CONFIG_FILE": os.devnull}
+        port = free_port()
+        with ninfer_serve("--demo", "smollm2", "--port", str(port), environment=environment) as server:
+            pip, _ = index.accept()
+            with pip:
+                pip.settimeout(SECONDS)
+                assert httpx2.get(f"http://127.0.0.1:{port}/health").json()["status"] == "loading"
+                assert server.stop() == 0
+                while pip.recv(4096):
+                    pass
