@@ -64,6 +64,8 @@ std::string_view to_string(RefusalKind kind) noexcept {
             return "copy_failed";
         case RefusalKind::kOutdatedCopy:
             return "outdated_copy";
+        case RefusalKind::kStaleRevision:
+            return "stale_revision";
         case RefusalKind::kMismatch:
             return "mismatch";
     }

@@ -40,6 +40,7 @@ enum class RefusalKind : std::uint8_t {
     kCopyInFlight,      // wanted: 0 open copies of it (or 0 unfinished ones), found: how many
     kCopyFailed,        // the engine failed the copy; wanted: bytes, found: 0
     kOutdatedCopy,      // wanted: the epoch noted at the start, found: the epoch now
+    kStaleRevision,     // wanted: the resource revision a plan is bound to, found: the revision now
     kMismatch,          // an identity differs; wanted: tokens to match, found: tokens that do
 };
 

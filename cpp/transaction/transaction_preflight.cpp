@@ -1,0 +1,71 @@
+#include "cpp/transaction/transaction_preflight.h"
+
+#include <optional>
+
+namespace ninfer {
+
+namespace {
+
+// What the plan expects of one page or image that it names.
+struct Place {
+    bool on_device = false;
+    bool on_host = false;
+};
+
+template <typename Store, typename Id>
+std::optional<Refusal> check_places(const Store& store, std::span<const Id> ids, Place expected) {
+    for (const Id id : ids) {
+        const auto found = store.find(id);
+        if (!found) return found.error();
+        const auto& item = *found.value();
+        if (item.pins > 0) return Refusal{RefusalKind::kPinned, 0, item.pins};
+        if (item.on_device() != expected.on_device || item.on_host() != expected.on_host)
+            return Refusal{RefusalKind::kStaleRevision, 1, 0};
+    }
+    return std::nullopt;
+}
+
+std::optional<Refusal> check_steps(const ResourceSteps& steps, const StateStores& stores) {
+    const auto pages = [&](std::span<const PageId> ids, Place expected) {
+        return check_places(*stores.kv, ids, expected);
+    };
+    if (const auto refusal = pages(steps.host_page_drops, {true, true})) return refusal;
+    if (const auto refusal = pages(steps.device_page_drops, {true, true})) return refusal;
+    if (const auto refusal = pages(steps.demoted_pages, {true, false})) return refusal;
+    if (const auto refusal = pages(steps.restored_pages, {false, true})) return refusal;
+    if (const auto refusal = pages(steps.late_host_drops, {false, true})) return refusal;
+    if (stores.images == nullptr) return std::nullopt;
+    const auto images = [&](std::span<const ImageId> ids, Place expected) {
+        return check_places(*stores.images, ids, expected);
+    };
+    if (const auto refusal = images(steps.host_image_drops, {true, true})) return refusal;
+    if (const auto refusal = images(steps.device_image_drops, {true, true})) return refusal;
+    return images(steps.demoted_images, {true, false});
+}
+
+// Whether two projections lead to the same changes; what is used besides may differ, as drained copies give back.
+bool lead_to_the_same(const ResourceProjection& left, const ResourceProjection& right) {
+    return left.to_host == right.to_host && left.to_device == right.to_device &&
+           left.within_device == right.within_device && left.removed == right.removed && left.kv == right.kv &&
+           left.image == right.image && left.reserved_pages == right.reserved_pages;
+}
+
+}  // namespace
+
+Result<ResourceProjection, Refusal> preflight(const ResourcePlan& plan, const StateStores& stores,
+                                              std::uint64_t revision) {
+    const auto planned = static_cast<std::int64_t>(plan.revision());
+    if (plan.revision() != revision)
+        return Refusal{RefusalKind::kStaleRevision, planned, static_cast<std::int64_t>(revision)};
+    TargetDomain domain(stores);
+    if (const auto read = domain.read(plan.holdings(), revision); !read) return read.error();
+    ResourceProjector projector(domain);
+    const ResourceProjection projection = projector.project(plan.outcomes(), plan.need());
+    if (!lead_to_the_same(projection, plan.projection()))
+        return Refusal{RefusalKind::kStaleRevision, planned, static_cast<std::int64_t>(revision)};
+    if (const auto refusal = refusal_of(projection, domain.capacity())) return *refusal;
+    if (const auto refusal = check_steps(plan.steps(), stores)) return *refusal;
+    return projection;
+}
+
+}  // namespace ninfer

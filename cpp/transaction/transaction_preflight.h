@@ -1,0 +1,15 @@
+#pragma once
+
+// Whether a sealed plan still holds, before anything is changed.
+
+#include "cpp/transaction/resource_plan.h"
+
+namespace ninfer {
+
+// Reads the plan's holdings again and projects its target again. kStaleRevision, kStaleHandle, kActive, and as
+// ResourcePlan::seal; kStaleRevision too if the same target would now lead elsewhere, or if anything that the plan names
+// is not where the plan found it. Else the projection as it is now.
+Result<ResourceProjection, Refusal> preflight(const ResourcePlan& plan, const StateStores& stores,
+                                              std::uint64_t revision);
+
+}  // namespace ninfer
