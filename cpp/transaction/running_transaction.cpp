@@ -58,7 +58,6 @@ void RunningTransaction::step() {
         case TransactionPhase::kHostReleases:
             release();
             changed_ = plan_.steps().releases_anything();
-            check_stage(ResourceStage::kReleased);
             return move_to(TransactionPhase::kCopyPreparation);
         case TransactionPhase::kCopyPreparation:
             prepare();
@@ -82,15 +81,31 @@ bool RunningTransaction::cancel() {
     return true;
 }
 
+// Less than projected is possible: copies that others cancelled may end meanwhile.
 void RunningTransaction::move_to(TransactionPhase next) {
     NINFER_ASSERT(is_legal_move(phase_, next), "an illegal move of a transaction");
     phase_ = next;
+    if (next == TransactionPhase::kDraining || next == TransactionPhase::kAborted) return;
+    const ResourceAxes used = axes_of(stores_.copies->used());
+    NINFER_ASSERT(used.fits(projection_.used_at(stage())), "a stage takes more than was projected");
 }
 
-// Less than projected is possible: copies that others cancelled may end meanwhile.
-void RunningTransaction::check_stage(ResourceStage stage) const {
-    const ResourceAxes used = axes_of(stores_.copies->used());
-    NINFER_ASSERT(used.fits(projection_.used_at(stage)), "a stage takes more than was projected");
+ResourceStage RunningTransaction::stage() const noexcept {
+    const auto of_round = [&](ResourceStage demotion, ResourceStage restore, ResourceStage activation) {
+        if (round_ == CopyRound::kActivation) return activation;
+        return round_ == CopyRound::kDemotion ? demotion : restore;
+    };
+    switch (phase_) {
+        case TransactionPhase::kHostReleases:
+            return ResourceStage::kNow;
+        case TransactionPhase::kCopyPreparation:
+            return of_round(ResourceStage::kReleased, ResourceStage::kDemoted, ResourceStage::kRestoring);
+        case TransactionPhase::kCopiesInFlight:
+        case TransactionPhase::kCopyPublication:
+            return of_round(ResourceStage::kDemoting, ResourceStage::kRestoring, ResourceStage::kActivating);
+        default:
+            return ResourceStage::kCommitted;
+    }
 }
 
 void RunningTransaction::note() {
@@ -140,14 +155,14 @@ void RunningTransaction::prepare() {
             for (const PageId page : steps.demoted_pages) begin_copy(stores_.copies->start_page(page, Tier::kHost));
             for (const ImageId image : steps.demoted_images)
                 begin_copy(stores_.copies->start_image(image, Tier::kHost));
-            return check_stage(ResourceStage::kDemoting);
+            return;
         case CopyRound::kRestore:
             for (const PageId page : steps.restored_pages) begin_copy(stores_.copies->start_page(page, Tier::kDevice));
-            return check_stage(ResourceStage::kRestoring);
+            return;
         case CopyRound::kActivation:
             prepare_kv();
             prepare_image();
-            return check_stage(ResourceStage::kActivating);
+            return;
     }
 }
 
@@ -210,13 +225,11 @@ void RunningTransaction::publish() {
     if (round_ != CopyRound::kDemotion) return;
     for (const PageId page : plan_.steps().demoted_pages) did(stores_.kv->drop(page, Tier::kDevice));
     for (const ImageId image : plan_.steps().demoted_images) did(stores_.images->drop(image, Tier::kDevice));
-    check_stage(ResourceStage::kDemoted);
 }
 
 void RunningTransaction::end_round() {
     if (round_ == CopyRound::kActivation) {
         commit();
-        check_stage(ResourceStage::kCommitted);
         return move_to(TransactionPhase::kCommitted);
     }
     round_ = round_ == CopyRound::kDemotion ? CopyRound::kRestore : CopyRound::kActivation;

@@ -49,6 +49,8 @@ class RunningTransaction {
 
     TransactionPhase phase() const noexcept { return phase_; }
     CopyRound round() const noexcept { return round_; }
+    // The last stage that has been reached; while it is aborted, nothing that means anything.
+    ResourceStage stage() const noexcept;
     bool ended() const noexcept { return has_ended(phase_); }
     const ResourceProjection& projection() const noexcept { return projection_; }
     std::int64_t open_copies() const noexcept { return std::ssize(copies_); }
@@ -65,7 +67,6 @@ class RunningTransaction {
     RunningTransaction(ResourcePlan plan, const StateStores& stores, const ResourceProjection& projection);
 
     void move_to(TransactionPhase next);
-    void check_stage(ResourceStage stage) const;
     void note();
     void did(Result<Nothing, Refusal> done);
     HoldingResult& source();
