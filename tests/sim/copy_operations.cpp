@@ -245,7 +245,8 @@ void ask_status(SimContext& context) {
     const auto found = context.model.copies.find(id.value);
     Expected expected;
     if (found == context.model.copies.end()) expected = context.model.copy_handles.stale(id.value);
-    const auto status = context.attempt(expected, [&] { return context.world.copies().status(id); });
+    const auto status =
+        context.attempt(expected, [&] { return context.world.copies().status(id); }, SimContext::Effect::kNone);
     if (!status) return;
     const CopyStatus outcome = context.world.engine().outcome(found->second.ticket);
     expect_equal(static_cast<int>(outcome), static_cast<int>(*status), "status of a copy");

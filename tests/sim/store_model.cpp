@@ -141,8 +141,10 @@ PageKey StoreModel::new_page() {
 }
 
 void StoreModel::sweep() {
+    std::set<PageKey> seen;
+    for (const auto& [key, space] : spaces) seen.insert(space.pages.begin(), space.pages.end());
     for (auto place = pages.begin(); place != pages.end();) {
-        if (references(place->first) > 0) {
+        if (seen.contains(place->first)) {
             ++place;
             continue;
         }

@@ -19,6 +19,7 @@ namespace {
 using enum RefusalKind;
 
 constexpr int kStepsPerWorld = 1000;
+constexpr int kStepsPerLongWorld = 10'000;  // of every twentieth world: what fragments has time to
 constexpr int kPollsToDrain = 10'000;
 
 struct Operation {
@@ -86,7 +87,11 @@ void print_place() {
                  place.options.faults ? "on" : "off", static_cast<long long>(place.world));
 }
 
-extern "C" void print_place_at_abort(int) { print_place(); }
+// An assertion of the stores ends the process: here, in the thread that failed, so that printing is safe enough.
+extern "C" void print_place_at_abort(int) {
+    if (place.context != nullptr) std::fprintf(stderr, "the model:\n%s", place.context->model.text().c_str());
+    print_place();
+}
 
 // Each world does some things more often than others, so that together they get into more corners than any one mix would.
 std::vector<int> draw_weights(SimContext& context) {
@@ -140,12 +145,15 @@ void tear_down(SimContext& context) {
     if (!(context.world.copies().used() == UsedVector{})) throw SimFailure("something is left of an empty world");
 }
 
-void run_world(const SimOptions& options, std::int64_t world, CoverageTable& coverage) {
+// Returns the steps done, at most steps_left.
+std::int64_t run_world(const SimOptions& options, std::int64_t world, std::int64_t steps_left,
+                       CoverageTable& coverage) {
     SimContext context(mix(options.seed) ^ mix(static_cast<std::uint64_t>(world) + 1), options.faults, coverage);
     place = {options, world, 0, &context};
     const std::vector<int> weights = draw_weights(context);
     const bool prints = options.replay_world.has_value();
-    const std::int64_t steps = std::min<std::int64_t>(kStepsPerWorld, options.steps - world * kStepsPerWorld);
+    const std::int64_t steps =
+        std::min<std::int64_t>(world % 20 == 19 ? kStepsPerLongWorld : kStepsPerWorld, steps_left);
     try {
         for (; place.step < steps; ++place.step) {
             const int operation = draw_operation(context, weights);
@@ -162,6 +170,7 @@ void run_world(const SimOptions& options, std::int64_t world, CoverageTable& cov
         throw;
     }
     place.context = nullptr;
+    return steps;
 }
 
 CoverageTable::Cases cases(bool faults) {
@@ -183,13 +192,13 @@ CoverageTable::Cases cases(bool faults) {
 int simulate_stores(const SimOptions& options) {
     CoverageTable coverage(cases(options.faults));
     std::signal(SIGABRT, print_place_at_abort);
-    const std::int64_t worlds = (options.steps + kStepsPerWorld - 1) / kStepsPerWorld;
     try {
         if (options.replay_world) {
-            run_world(options, *options.replay_world, coverage);
+            run_world(options, *options.replay_world, options.steps, coverage);
             return 0;
         }
-        for (std::int64_t world = 0; world < worlds; ++world) run_world(options, world, coverage);
+        std::int64_t left = options.steps;
+        for (std::int64_t world = 0; left > 0; ++world) left -= run_world(options, world, left, coverage);
     } catch (const SimFailure& failure) {
         std::fprintf(stderr, "violation: %s\n", failure.what());
         return 1;
