@@ -1,0 +1,162 @@
+// Copies that fail, are cancelled, or outlive whoever wanted them: nothing is half published, sources stay whole, and
+// everything comes back.
+
+#include "cpp/program/copy_polling.h"
+#include "tests/cpp/program/checkpoint_fixture.h"
+
+namespace ninfer {
+namespace {
+
+using testing_support::CheckpointTest;
+
+TEST_F(CheckpointTest, AForkWhoseTailFailedCanOnlyBeClosed) {
+    load_hybrid();
+    const auto prompt = random_tokens(100);
+    const auto endpoint = endpoint_of(prompt);
+    const auto fork = open_from(endpoint, 128);
+    const auto progress = moving(0, [&] { return fail_copies(); });
+    EXPECT_EQ(progress.failed, 1);
+    EXPECT_EQ(progress.open, 0);
+    const auto kind = RefusalKind::kCopyFailed;
+    expect_refused([&] { return program_->append(fork, random_tokens(1), TokenOrigin::kPrompt); }, kind, 1, 0);
+    expect_refused([&] { return program_->prefill(fork, 1); }, kind, 1, 0);
+    expect_refused([&] { return program_->finish_prefill({fork, {}}); }, kind, 1, 0);
+    expect_refused([&] { return program_->decode(std::array{RowRequest{fork, {}}}); }, kind, 1, 0);
+    expect_refused([&] { return program_->capture(fork, {}); }, kind, 1, 0);
+    expect_refused([&] { return program_->capture_shape(fork); }, kind, 1, 0);
+    expect_refused([&] { return program_->finish(fork, {}); }, kind, 1, 0);
+    ok(moving(1, [&] { return program_->close_sequence(fork); }));
+    const auto again = open_from(endpoint, 128, SourceUse::kConsume);
+    expect_continues(again, prompt, random_tokens(5));
+    ok(program_->close_sequence(again));
+    expect_idle();
+}
+
+TEST_F(CheckpointTest, ACaptureWhoseTailFailedStaysAndItsSequenceCanOnlyBeClosed) {
+    load_hybrid();
+    const auto prompt = random_tokens(100);
+    const auto sequence = open_root(128, 1);
+    compute(sequence, prompt);
+    const auto shared = ok(program_->capture(sequence, {CheckpointKind::kLongAnchor, Tier::kDevice, false}));
+    fail_copies();
+    expect_refused([&] { return program_->prefill(sequence, 1); }, RefusalKind::kCopyFailed, 1, 0);
+    ok(program_->close_sequence(sequence));
+    const auto fork = open_from(shared, 128);
+    settle();
+    expect_continues(fork, prompt, random_tokens(5));
+}
+
+TEST_F(CheckpointTest, AFailedTransferLeavesTheCheckpointWhereItWas) {
+    load_hybrid();
+    const auto prompt = random_tokens(100);
+    const auto endpoint = endpoint_of(prompt);
+    const auto used = program_->statistics().used;
+    ok(program_->start_copy(endpoint, Tier::kHost));
+    EXPECT_LT(used.host_blocks, program_->statistics().used.host_blocks);
+    const auto progress = moving(0, [&] { return fail_copies(); });
+    EXPECT_EQ(progress.failed, 3);
+    EXPECT_EQ(program_->statistics().used, used);
+    move_to(endpoint, Tier::kHost);
+    const auto on_host = program_->statistics().used;
+    ok(program_->start_copy(endpoint, Tier::kDevice));
+    fail_copies();
+    EXPECT_EQ(program_->statistics().used, on_host);
+    move_to(endpoint, Tier::kDevice);
+    const auto fork = open_from(endpoint, 128);
+    settle();
+    expect_continues(fork, prompt, random_tokens(5));
+}
+
+TEST_F(CheckpointTest, CancelledCopiesHoldTheirDestinationsUntilTheEngineHasLetGo) {
+    load_hybrid();
+    const auto endpoint = endpoint_of(random_tokens(100));
+    const auto used = program_->statistics().used;
+    ok(program_->start_copy(endpoint, Tier::kHost));
+    EXPECT_EQ(ok(moving(0, [&] { return program_->cancel_copies(endpoint); })), 3);
+    EXPECT_EQ(ok(program_->cancel_copies(endpoint)), 0);
+    EXPECT_EQ(program_->statistics().copies_draining, 3);
+    EXPECT_LT(used.host_blocks, program_->statistics().used.host_blocks);
+    expect_refused([&] { return program_->delete_checkpoint(endpoint); }, RefusalKind::kPinned, 0, 2);
+    expect_refused([&] { return program_->start_copy(endpoint, Tier::kHost); }, RefusalKind::kCopyInFlight, 0, 3);
+    EXPECT_EQ(moving(0, [&] { return settle(); }).published, 0);
+    EXPECT_EQ(program_->statistics().used, used);
+    ok(program_->delete_checkpoint(endpoint));
+    expect_idle();
+}
+
+TEST_F(CheckpointTest, AClosedSequenceComesBackWhenItsCopiesHaveDrained) {
+    load_hybrid();
+    const auto prompt = random_tokens(100);
+    const auto endpoint = endpoint_of(prompt, Tier::kHost);
+    settle();
+    const auto fork = open_from(endpoint, 128);  // waits for its tail and its image
+    EXPECT_EQ(program_->find(fork).value()->waits, 2);
+    ok(moving(1, [&] { return program_->close_sequence(fork); }));
+    EXPECT_EQ(program_->statistics().lanes_open, 0);
+    EXPECT_EQ(program_->statistics().used.image_slots_active, 1);
+    expect_refused([&] { return program_->delete_checkpoint(endpoint); }, RefusalKind::kPinned, 0, 2);
+    moving(1, [&] { return settle(); });
+    EXPECT_EQ(program_->statistics().used.image_slots_active, 0);
+    ok(program_->delete_checkpoint(endpoint));
+
+    // A capture of its own whose tail is being read goes later, too.
+    const auto sequence = open_root(128, 1);
+    compute(sequence, prompt);
+    ok(program_->capture(sequence, {}));
+    ok(moving(1, [&] { return program_->close_sequence(sequence); }));
+    settle();
+    expect_idle();
+}
+
+TEST_F(CheckpointTest, ASharedCaptureOutlivesTheSequenceWhoseImageIsBeingCopied) {
+    load_hybrid();
+    const auto prompt = random_tokens(64);
+    const auto sequence = open_root(128);
+    compute(sequence, prompt);
+    const auto shared = ok(program_->capture(sequence, {CheckpointKind::kSharedStablePrefix, Tier::kHost, false}));
+    ok(program_->close_sequence(sequence));
+    EXPECT_EQ(program_->statistics().used.image_slots_active, 1);
+    settle();
+    EXPECT_EQ(program_->statistics().used.image_slots_active, 0);
+    const auto fork = open_from(shared, 128);
+    settle();
+    expect_continues(fork, prompt, random_tokens(5));
+}
+
+TEST_F(CheckpointTest, AnOwnCaptureGoesWithItsSequenceWhileItsImageIsBeingCopied) {
+    load_hybrid();
+    const auto sequence = open_root(128);
+    compute(sequence, random_tokens(64));
+    ok(program_->capture(sequence, {CheckpointKind::kLongAnchor, Tier::kHost}));
+    ok(moving(1, [&] { return program_->close_sequence(sequence); }));
+    settle();
+    expect_idle();
+}
+
+TEST_F(CheckpointTest, ACheckpointWhoseImageCouldNotBeCopiedIsRemoved) {
+    load_hybrid();
+    const auto prompt = random_tokens(64);
+    const auto sequence = open_root(128);
+    compute(sequence, prompt);
+    const auto captured = ok(program_->capture(sequence, {CheckpointKind::kLongAnchor, Tier::kHost}));
+    EXPECT_EQ(fail_copies().removed, std::vector{captured});
+    EXPECT_FALSE(program_->checkpoint(captured).has_value());
+    expect_continues(sequence, prompt, random_tokens(5));
+
+    const auto owner = ok(program_->finish(sequence, {CheckpointKind::kSessionEndpoint, Tier::kHost}));
+    const auto endpoint = ok(program_->owner(owner)).checkpoints.back();
+    EXPECT_EQ(ok(program_->cancel_copies(endpoint)), 1);
+    EXPECT_FALSE(program_->owner(owner).has_value());
+}
+
+TEST_F(CheckpointTest, AProgramEndsWithCopiesOpen) {
+    load_hybrid();
+    const auto endpoint = endpoint_of(random_tokens(100));
+    open_from(endpoint, 128);
+    ok(program_->start_copy(endpoint, Tier::kHost));
+    ok(program_->cancel_copies(endpoint));
+    engine_->complete_all();
+}
+
+}  // namespace
+}  // namespace ninfer
