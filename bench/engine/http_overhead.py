@@ -2,14 +2,13 @@
 
 The program computes nothing: a unit sleeps, with the interpreter released, as a native one computes. What a boundary
 takes beyond the sleep is the engine's own work and its waiting for the interpreter, which the event loop and the
-preparation of prompts use meanwhile. How late a sleep ends by itself is measured first, and taken off.
+preparation of prompts use meanwhile. How late a unit ends where nobody is attached is measured first, and taken off.
 """
 
 from __future__ import annotations
 
 import ctypes
 import json
-import statistics
 import subprocess
 import sys
 import threading
@@ -82,8 +81,8 @@ class Measured:
     first_byte_ms: list[float] = field(default_factory=list)
 
 
-def measure(model: LoadedModel, rows: int, rounds: int) -> Measured:
-    """Eight HTTP streams, of which `rows` decode and the others wait."""
+def measure(model: LoadedModel, rows: int, rounds: int, late_us: float) -> Measured:
+    """Eight HTTP streams, of which `rows` decode and the others wait. late_us: how late a unit ends without them."""
     program = SleepingProgram(rows)
     router = EventRouter()
     capacity = replace(model.capacity, max_concurrency=rows, kv_pages=1 << 20)
@@ -93,7 +92,6 @@ def measure(model: LoadedModel, rows: int, rounds: int) -> Measured:
     )
     measured = Measured()
     rendering = threading.Event()
-    late = late_wake_up_seconds()
     boundary = service._loop.boundary
 
     def timed_boundary() -> None:
@@ -103,7 +101,7 @@ def measure(model: LoadedModel, rows: int, rounds: int) -> Measured:
         boundary()
         seconds = time.perf_counter() - start
         if program.slept == 1 and program.rows == rows:
-            own = (seconds - UNIT_SECONDS - late - program.own_seconds) * 1e6
+            own = (seconds - UNIT_SECONDS - program.own_seconds) * 1e6 - late_us
             (measured.rendering_us if begun_rendering and rendering.is_set() else measured.overhead_us).append(own)
 
     service._loop.boundary = timed_boundary  # type: ignore[method-assign]  # nobody else may touch the loop
@@ -134,15 +132,9 @@ def first_byte_ms(ask: Callable[[str], Any], program: SleepingProgram) -> list[f
     return [(two - one) * 1e3 for one, two in zip(program.first_tokens, arrived, strict=True)]
 
 
-def late_wake_up_seconds() -> float:
-    """How much later than asked a sleep ends here, by the median. The system is asked to be exact first."""
+def exact_sleeps() -> None:
+    """Asks the system to end the sleeps of this thread, and of those it starts from now on, when they should end."""
     ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)
-    late = []
-    for _ in range(100):
-        start = time.perf_counter()
-        time.sleep(UNIT_SECONDS)
-        late.append(time.perf_counter() - start - UNIT_SECONDS)
-    return statistics.median(late)
 
 
 @contextmanager
@@ -164,4 +156,4 @@ def clients(port: int) -> Iterator[Callable[[str], Any]]:
             process.terminate()
 
 
-__all__ = ["STREAMS", "Measured", "measure"]
+__all__ = ["STREAMS", "UNIT_SECONDS", "Measured", "SleepingProgram", "exact_sleeps", "measure"]
