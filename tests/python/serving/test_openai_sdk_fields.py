@@ -185,3 +185,10 @@ def test_leaving_in_every_state_frees_the_lane(
             leaving.close()
         wait_until(lambda: len(states()) == others, 60)
         assert states() == [RequestState.DECODING] * others, "somebody else's request was ended"
+
+
+@pytest.mark.parametrize("fields", [{"top_p": 0}, {"extra_body": {"top_k": 1}}, {"extra_body": {"min_p": 1}}])
+def test_the_narrowest_choice_is_the_best_token(client: openai.OpenAI, fields: dict[str, Any]) -> None:
+    best = ask(client, temperature=0).choices[0].message
+    assert ask(client, temperature=5, seed=1, **fields).choices[0].message == best
+    assert ask(client, temperature=0, extra_body={"top_k": -1}).choices[0].message == best

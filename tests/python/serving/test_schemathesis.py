@@ -26,7 +26,8 @@ def test_every_check_of_schemathesis_passes(tmp_path: Path) -> None:
     program = str(Path(sysconfig.get_path("scripts")) / "schemathesis")
     with demo_server(OPTIONS) as port:
         command = [program, "run", f"http://127.0.0.1:{port}/openapi.json", "--checks", "all", "--mode", "all"]
-        command += ["--exclude-checks", "positive_data_acceptance", "--workers", "2", "--continue-on-failure"]
+        # One worker: Python 3.11 counts the depth of its parser for all threads together, and hypothesis parses.
+        command += ["--exclude-checks", "positive_data_acceptance", "--workers", "1", "--continue-on-failure"]
         command += ["--max-examples", str(EXAMPLES_PER_OPERATION), "--seed", str(SEED), "--no-shrink"]
         found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=900, check=False)
     assert found.returncode == 0, found.stdout[-10_000:] + found.stderr[-2_000:]
