@@ -26,6 +26,10 @@ struct ResourceAxes {
         return *this;
     }
     friend ResourceAxes operator+(ResourceAxes left, const ResourceAxes& right) { return left += right; }
+    friend ResourceAxes operator-(const ResourceAxes& left, const ResourceAxes& right) {
+        return {left.device_pages - right.device_pages, left.image_slots_active - right.image_slots_active,
+                left.image_slots_checkpoint - right.image_slots_checkpoint, left.host_blocks - right.host_blocks};
+    }
 
     bool fits(const ResourceAxes& capacity) const {
         return device_pages <= capacity.device_pages && image_slots_active <= capacity.image_slots_active &&
@@ -52,10 +56,7 @@ inline ResourceAxes larger_of(const ResourceAxes& left, const ResourceAxes& righ
 
 // By how much `used` exceeds the capacity, per axis: 0 where it fits.
 inline ResourceAxes excess_over(const ResourceAxes& used, const ResourceAxes& capacity) {
-    return larger_of(
-        {used.device_pages - capacity.device_pages, used.image_slots_active - capacity.image_slots_active,
-         used.image_slots_checkpoint - capacity.image_slots_checkpoint, used.host_blocks - capacity.host_blocks},
-        {});
+    return larger_of(used - capacity, {});
 }
 
 }  // namespace ninfer

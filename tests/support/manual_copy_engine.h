@@ -38,11 +38,13 @@ class ManualCopyEngine final : public CopyEngine {
         }
     }
     void fail_all() {
-        for (auto& [ticket, job] : jobs_) {
-            if (job.status != CopyStatus::kPending) continue;
-            for (const CopySegment& segment : job.segments) std::memset(segment.dst, 0xEE, segment.bytes);
-            job.status = CopyStatus::kFailed;
-        }
+        for (auto& [ticket, job] : jobs_)
+            if (job.status == CopyStatus::kPending) fail(job);
+    }
+    // The one that was submitted as the index-th of those that are pending.
+    void fail_pending(std::size_t index) {
+        for (auto& [ticket, job] : jobs_)
+            if (job.status == CopyStatus::kPending && index-- == 0) return fail(job);
     }
     std::size_t copies() const { return jobs_.size(); }
 
@@ -51,6 +53,11 @@ class ManualCopyEngine final : public CopyEngine {
         std::vector<CopySegment> segments;
         CopyStatus status = CopyStatus::kPending;
     };
+
+    static void fail(Job& job) {
+        for (const CopySegment& segment : job.segments) std::memset(segment.dst, 0xEE, segment.bytes);
+        job.status = CopyStatus::kFailed;
+    }
 
     std::uint64_t last_ = 0;
     std::map<std::uint64_t, Job> jobs_;

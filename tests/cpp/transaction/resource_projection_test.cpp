@@ -1,0 +1,395 @@
+// What a target leads to: by hand for each rule, and carried out with real bytes.
+
+#include "tests/cpp/transaction/transaction_fixture.h"
+
+namespace ninfer {
+namespace {
+
+using testing_support::KnownHolding;
+using testing_support::KnownSequence;
+using testing_support::StoresWorld;
+
+constexpr std::int64_t kPageBlocks = StoresWorld::kPageBlocks;
+constexpr std::int64_t kImageBlocks = StoresWorld::kImageBlocks;
+
+class ResourceProjectionTest : public testing_support::TransactionTest {
+   protected:
+    static constexpr testing_support::WorldSizes kNoImages = {.active_slots = 0, .checkpoint_slots = 0};
+
+    Axes change_until(const ResourceProjection& projection, ResourceStage stage) {
+        return projection.used_at(stage) - projection.used.front();
+    }
+    void demote(std::size_t holding) {
+        outcomes_[holding].device_pages = 0;
+        if (world().images != nullptr) outcomes_[holding].image = ImageOutcome::kHostOnly;
+    }
+};
+
+TEST_F(ResourceProjectionTest, TheIdentityChangesNothing) {
+    build({});
+    const KnownHolding base = world().make(130);
+    read({base, world().alias(base), world().extend(base, 200)});
+    const ResourceProjection projection = project();
+    for (const ResourceAxes& used : projection.used) EXPECT_EQ(used, world().used());
+    EXPECT_TRUE(projection.fits());
+    EXPECT_FALSE(projection.needs_copies());
+    const std::uint64_t before = world().copies.fingerprint_of_all();
+    EXPECT_FALSE(commit({}).changed);
+    EXPECT_EQ(world().copies.fingerprint_of_all(), before);
+}
+
+TEST_F(ResourceProjectionTest, OneAliasFreesNothingAndTheLastTwoTogetherFreeOnce) {
+    build({});
+    const KnownHolding first = world().make(130);
+    read({first, world().alias(first)});
+    outcomes_[0].survives = false;
+    EXPECT_EQ(change_until(project(), ResourceStage::kCommitted), (Axes{}));
+    EXPECT_EQ(project().removed, 1);
+    std::swap(outcomes_[0], outcomes_[1]);
+    EXPECT_EQ(change_until(project(), ResourceStage::kCommitted), (Axes{}));
+    outcomes_[0].survives = false;
+    EXPECT_EQ(change_until(project(), ResourceStage::kReleased), (Axes{-3, 0, -1, 0}));
+    EXPECT_EQ(project().removed, 2);
+    commit({});
+    EXPECT_EQ(world().used(), (Axes{}));
+}
+
+TEST_F(ResourceProjectionTest, WhatHoldingsOutsideTheDomainSeeStays) {
+    build({});
+    const KnownHolding base = world().make(128);
+    const KnownHolding inside = world().extend(base, 200);
+    const KnownHolding outside = world().extend(base, 200);
+    read({base, inside});
+    outcomes_[0].survives = outcomes_[1].survives = false;
+    EXPECT_EQ(change_until(project(), ResourceStage::kReleased), (Axes{-2, 0, -2, 0}));
+    commit({});
+    world().expect_shows(outside);
+}
+
+TEST_F(ResourceProjectionTest, PagesThatAnActiveSequenceReadsStayOnDevice) {
+    build({});
+    const KnownHolding base = world().make(130);
+    KnownSequence sequence = world().fork(base, 130, 2);
+    world().compute(sequence, 140);
+    read({base});
+    demote(0);
+    const ResourceProjection projection = project();
+    EXPECT_EQ(projection.to_host, (CopyWork{2, StoresWorld::kPageBytes + StoresWorld::kImageBytes}));
+    EXPECT_EQ(change_until(projection, ResourceStage::kCommitted), (Axes{-1, 0, -1, kPageBlocks + kImageBlocks}));
+    commit({});
+    world().expect_shows(sequence);
+    world().compute(sequence, 180);
+    world().expect_shows(base);
+}
+
+TEST_F(ResourceProjectionTest, ADemotionTakesItsHostBlocksBeforeItGivesItsDevicePages) {
+    build({.host_blocks = 3 * kPageBlocks + kImageBlocks});
+    read({world().make(192)});
+    demote(0);
+    const ResourceProjection projection = project();
+    EXPECT_EQ(change_until(projection, ResourceStage::kReleased), (Axes{}));
+    EXPECT_EQ(change_until(projection, ResourceStage::kDemoting), (Axes{0, 0, 0, 3 * kPageBlocks + kImageBlocks}));
+    EXPECT_EQ(change_until(projection, ResourceStage::kDemoted), (Axes{-3, 0, -1, 3 * kPageBlocks + kImageBlocks}));
+    EXPECT_EQ(projection.peak, (Axes{3, 0, 1, 3 * kPageBlocks + kImageBlocks}));
+    commit({});
+    // Once more is nothing: what was wanted is there.
+    read(known_);
+    demote(0);
+    EXPECT_EQ(change_until(project(), ResourceStage::kCommitted), (Axes{}));
+}
+
+TEST_F(ResourceProjectionTest, HostBlocksOfADemotionMustBeThereAtItsPeak) {
+    build({.host_blocks = 3 * kPageBlocks + kImageBlocks - 1});
+    read({world().make(192)});
+    demote(0);
+    EXPECT_EQ(project().residual, (Axes{0, 0, 0, 1}));
+    const auto refused = ResourcePlan::seal(*projector_, outcomes_, {});
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().message(), "no_host_blocks: wanted 9, found 8");
+    // Its pages without the image fit.
+    outcomes_[0].image = ImageOutcome::kAsIs;
+    commit({});
+}
+
+TEST_F(ResourceProjectionTest, ASharedPageIsDemotedOnceAndOnlyIfNobodyWantsItOnDevice) {
+    build({});
+    const KnownHolding base = world().make(128);
+    read({base, world().extend(base, 192), world().extend(base, 192)});
+    demote(1);
+    EXPECT_EQ(change_until(project(), ResourceStage::kDemoted), (Axes{-1, 0, -1, kPageBlocks + kImageBlocks}));
+    demote(0);
+    EXPECT_EQ(project().to_host.operations, 1 + 2);
+    demote(2);
+    EXPECT_EQ(project().to_host.operations, 4 + 3);
+    EXPECT_EQ(change_until(project(), ResourceStage::kDemoted), (Axes{-4, 0, -3, 4 * kPageBlocks + 3 * kImageBlocks}));
+    commit({});
+}
+
+// Pages 0 and 3 on Device, 1 and 4 on both, 2 and 5 on Host, all in one run.
+class MixedRunTest : public ResourceProjectionTest {
+   protected:
+    void build_mixed() {
+        build(kNoImages);
+        const KnownHolding mixed = world().make(6 * 64);
+        for (const std::int64_t index : {1, 2, 4, 5}) world().page_to_host(world().page_at(mixed.holding, index));
+        for (const std::int64_t index : {2, 5}) world().page_off_device(world().page_at(mixed.holding, index));
+        read({mixed});
+        ASSERT_EQ(domain_->runs().size(), 1U);
+    }
+};
+
+TEST_F(MixedRunTest, ARunKnowsHowManyPagesAreWhereForEveryBeginningOfIt) {
+    build_mixed();
+    EXPECT_EQ(domain_->segments(domain_->runs()[0]).size(), 6U);
+    for (std::int32_t pages = 0; pages <= 6; ++pages) {
+        outcomes_[0].device_pages = pages;
+        const ResourceProjection projection = project();
+        const std::int64_t on_device = (pages > 0) + (pages > 1) + (pages > 3) + (pages > 4);
+        const std::int64_t copied = (pages <= 0) + (pages <= 3);
+        EXPECT_EQ(projection.to_host.operations, copied) << pages;
+        EXPECT_EQ(projection.used_at(ResourceStage::kCommitted), (Axes{on_device, 0, 0, (4 + copied) * kPageBlocks}));
+        EXPECT_EQ(projector_->placement(0), (HoldingPlacement{6, on_device, 4 + copied}));
+    }
+    outcomes_[0].device_pages = 2;
+    commit({});
+}
+
+TEST_F(MixedRunTest, OnlyRedundantHostReplicasAreDropped) {
+    build_mixed();
+    outcomes_[0].drops_host = true;
+    EXPECT_EQ(change_until(project(), ResourceStage::kReleased), (Axes{0, 0, 0, -2 * kPageBlocks}));
+    EXPECT_EQ(projector_->placement(0), (HoldingPlacement{6, 4, 2}));
+    commit({});
+}
+
+TEST_F(MixedRunTest, AReplicaThatIsDroppedOnBothSidesOfAFrontierStaysOnce) {
+    build_mixed();
+    outcomes_[0].drops_host = true;
+    outcomes_[0].device_pages = 4;  // page 1 stays on Device alone, page 4 on Host alone
+    const ResourceProjection projection = project();
+    EXPECT_EQ(change_until(projection, ResourceStage::kReleased), (Axes{-1, 0, 0, -kPageBlocks}));
+    EXPECT_EQ(projector_->placement(0), (HoldingPlacement{6, 3, 3}));
+    commit({});
+}
+
+TEST_F(MixedRunTest, AShorterFrontierFreesWhatLiesBeyondWhereverItIs) {
+    build_mixed();
+    for (std::int64_t pages = 6; pages >= 1; --pages) {
+        outcomes_[0].frontier = pages * 64 - 10;
+        outcomes_[0].device_pages = static_cast<std::int32_t>(pages);
+        const std::int64_t on_device = (pages > 0) + (pages > 1) + (pages > 3) + (pages > 4);
+        const std::int64_t on_host = (pages > 1) + (pages > 2) + (pages > 4) + (pages > 5);
+        EXPECT_EQ(project().used_at(ResourceStage::kReleased), (Axes{on_device, 0, 0, on_host * kPageBlocks}));
+    }
+    outcomes_[0].frontier = 100;
+    outcomes_[0].device_pages = 2;
+    const TransactionResult result = commit({});
+    EXPECT_EQ(result.holdings[0].frontier, 100);
+    EXPECT_NE(result.holdings[0].holding.kv, known_[0].holding.kv);
+}
+
+TEST_F(MixedRunTest, OnlyTheMissingPagesOfASourceAreRestored) {
+    build_mixed();
+    ResourceNeed need = from_source(0, 5 * 64, 6, false);
+    EXPECT_EQ(project(need).to_device.operations, 1);
+    EXPECT_EQ(change_until(project(need), ResourceStage::kRestoring), (Axes{1, 0, 0, 0}));
+    need = from_source(0, 6 * 64, 8, true);
+    EXPECT_EQ(project(need).to_device.operations, 2);
+    EXPECT_EQ(project(need).kv, KvActivation::kMove);
+    EXPECT_EQ(change_until(project(need), ResourceStage::kCommitted), (Axes{2 + 2, 0, 0, 0}));
+    outcomes_[0].drops_host = true;
+    EXPECT_EQ(change_until(project(need), ResourceStage::kReleased), (Axes{0, 0, 0, -2 * kPageBlocks}));
+    EXPECT_EQ(change_until(project(need), ResourceStage::kCommitted), (Axes{2 + 2, 0, 0, -4 * kPageBlocks}));
+    commit(need);
+}
+
+TEST_F(ResourceProjectionTest, MoveAndForkFollowFromWhoIsLeft) {
+    build({.checkpoint_slots = 2});
+    const KnownHolding source = world().make(130);
+    read({source, world().alias(source)});
+    const ResourceNeed need = from_source(0, 130, 5, true);
+    ResourceProjection projection = project(need);
+    EXPECT_EQ(projection.kv, KvActivation::kFork);
+    EXPECT_EQ(projection.image, ImageActivation::kFork);
+    EXPECT_TRUE(projection.copies_tail);
+    EXPECT_EQ(projection.reserved_pages, 3);
+    EXPECT_EQ(change_until(projection, ResourceStage::kCommitted), (Axes{3, 1, 0, 0}));
+    outcomes_[1].survives = false;
+    projection = project(need);
+    EXPECT_EQ(projection.kv, KvActivation::kMove);
+    EXPECT_EQ(projection.image, ImageActivation::kMove);
+    EXPECT_FALSE(projection.needs_copies());
+    EXPECT_EQ(projection.reserved_pages, 2);
+    EXPECT_EQ(change_until(projection, ResourceStage::kCommitted), (Axes{2, 1, -1, 0}));
+    EXPECT_EQ(projection.removed, 2);
+    commit(need);
+    EXPECT_EQ(world().used(), (Axes{}));
+}
+
+TEST_F(ResourceProjectionTest, AForkOfASharedSourceCopiesOneTailPage) {
+    build({.checkpoint_slots = 2});
+    const KnownHolding source = world().make(130);
+    read({source, world().alias(source)});
+    for (const bool consumes : {false, true}) {
+        const ResourceNeed need = from_source(0, 130, 5, consumes);
+        EXPECT_EQ(project(need).within_device, (CopyWork{1, StoresWorld::kPageBytes}));
+        commit(need);
+    }
+    EXPECT_EQ(world().used(), (Axes{3, 0, 1, 0}));
+}
+
+TEST_F(ResourceProjectionTest, AnAlignedSourceNeedsNoCopy) {
+    build({.checkpoint_slots = 2});
+    const KnownHolding source = world().make(128);
+    read({source, world().alias(source)});
+    EXPECT_FALSE(project(from_source(0, 128, 4, false)).needs_copies());
+    commit(from_source(0, 128, 4, false));
+    read({source, known_[1]});
+    EXPECT_FALSE(project(from_source(0, 128, 4, true)).needs_copies());
+    commit(from_source(0, 128, 4, true));
+}
+
+TEST_F(ResourceProjectionTest, AMoveTakesTheTailsHostReplicaAndTheImagesWithIt) {
+    build({});
+    const KnownHolding source = world().make(130);
+    for (const std::int64_t page : {0, 2}) world().page_to_host(world().page_at(source.holding, page));
+    world().image_to_host(source.holding);
+    read({source});
+    const ResourceNeed need = from_source(0, 130, 3, true);
+    EXPECT_EQ(change_until(project(need), ResourceStage::kActivating), (Axes{}));
+    EXPECT_EQ(change_until(project(need), ResourceStage::kCommitted), (Axes{0, 1, -1, -kPageBlocks - kImageBlocks}));
+    outcomes_[0].drops_host = true;
+    EXPECT_EQ(change_until(project(need), ResourceStage::kReleased), (Axes{0, 0, 0, -kPageBlocks}));
+    commit(need);
+}
+
+TEST_F(ResourceProjectionTest, ASourceOnHostIsRestoredStraightIntoUse) {
+    for (const bool consumes : {false, true}) {
+        for (const bool drops_host : {false, true}) {
+            build({.checkpoint_slots = 1});
+            const KnownHolding source = world().make(130);
+            world().to_host(source.holding);
+            read({source});
+            outcomes_[0].drops_host = drops_host;
+            const ResourceNeed need = from_source(0, 130, 4, consumes);
+            const ResourceProjection projection = project(need);
+            EXPECT_EQ(projection.image, ImageActivation::kRestore);
+            EXPECT_EQ(projection.to_device.operations, 3 + 1);
+            EXPECT_EQ(projection.copies_tail, !consumes);
+            EXPECT_EQ(change_until(projection, ResourceStage::kRestoring), (Axes{3, 0, 0, 0}));
+            commit(need);
+        }
+    }
+}
+
+TEST_F(ResourceProjectionTest, AnImageIsRestoredFromAnotherHoldersOnlyReplica) {
+    build({});
+    const KnownHolding source = world().make(64);
+    world().to_host(source.holding);
+    read({source, world().alias(source)});
+    const ResourceNeed need = from_source(0, 64, 2, true);
+    EXPECT_EQ(change_until(project(need), ResourceStage::kCommitted), (Axes{2, 1, 0, 0}));
+    outcomes_[1].survives = false;
+    EXPECT_EQ(change_until(project(need), ResourceStage::kCommitted), (Axes{2, 1, 0, -kImageBlocks}));
+    commit(need);
+}
+
+TEST_F(ResourceProjectionTest, AConsumedSourceThatIsCutGivesTheRestOnlyAtTheEnd) {
+    build(kNoImages);
+    const KnownHolding source = world().make(5 * 64);
+    read({source});
+    const ResourceNeed need = from_source(0, 100, 2, true);
+    const ResourceProjection projection = project(need);
+    EXPECT_EQ(projection.kv, KvActivation::kFork);
+    EXPECT_TRUE(projection.copies_tail);
+    EXPECT_EQ(projection.peak, (Axes{6, 0, 0, 0}));
+    EXPECT_EQ(change_until(projection, ResourceStage::kCommitted), (Axes{-3, 0, 0, 0}));
+    commit(need);
+    EXPECT_EQ(world().used(), (Axes{}));
+}
+
+TEST_F(ResourceProjectionTest, ACutSourceThatOthersSeeGivesNothing) {
+    build(kNoImages);
+    const KnownHolding source = world().make(5 * 64);
+    read({source, world().alias(source, 4 * 64 + 1), world().alias(source, 64)});
+    const ResourceNeed need = from_source(0, 128, 2, true);
+    EXPECT_EQ(change_until(project(need), ResourceStage::kCommitted), (Axes{0, 0, 0, 0}));
+    outcomes_[1].survives = false;
+    EXPECT_EQ(change_until(project(need), ResourceStage::kReleased), (Axes{}));
+    EXPECT_EQ(change_until(project(need), ResourceStage::kCommitted), (Axes{-3, 0, 0, 0}));
+    commit(need);
+}
+
+TEST_F(ResourceProjectionTest, ATailIsOwnOnceAllOthersAreCutBelowIt) {
+    build(kNoImages);
+    const KnownHolding source = world().make(130);
+    read({source, world().alias(source)});
+    const ResourceNeed need = from_source(0, 130, 3, true);
+    EXPECT_EQ(project(need).kv, KvActivation::kFork);
+    outcomes_[1].frontier = 128;
+    outcomes_[1].device_pages = 2;
+    EXPECT_EQ(project(need).kv, KvActivation::kMove);
+    commit(need);
+}
+
+TEST_F(ResourceProjectionTest, ANewSequenceFindsItsPlaceOnlyAfterTheDemotions) {
+    build({.pages = 6, .active_slots = 1, .checkpoint_slots = 2});
+    read({world().make(192), world().make(130)});
+    EXPECT_EQ(project(root(2)).residual, (Axes{2, 0, 0, 0}));
+    const auto refused = ResourcePlan::seal(*projector_, outcomes_, root(2));
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().message(), "no_pages: wanted 8, found 6");
+    outcomes_[0].device_pages = 2;
+    EXPECT_EQ(project(root(2)).residual, (Axes{1, 0, 0, 0}));
+    outcomes_[1].survives = false;
+    EXPECT_TRUE(project(root(4)).fits());
+    commit(root(4));
+}
+
+TEST_F(ResourceProjectionTest, RoomIsLeftForWhatFollows) {
+    build({.active_slots = 1, .checkpoint_slots = 1});
+    read({world().make(64)});
+    ResourceNeed need;
+    need.room.image_slots_checkpoint = 1;
+    EXPECT_EQ(project(need).residual, (Axes{0, 0, 1, 0}));
+    EXPECT_EQ(ResourcePlan::seal(*projector_, outcomes_, need).error().message(), "no_image_slots: wanted 2, found 1");
+    outcomes_[0].image = ImageOutcome::kHostOnly;
+    commit(need);
+    EXPECT_EQ(world().images->checkpoint_slots_free(), 1);
+}
+
+TEST_F(ResourceProjectionTest, AnImageKeepsTheReplicasThatAnybodyWants) {
+    build({});
+    const KnownHolding first = world().make(64);
+    world().image_to_host(first.holding);
+    read({first, world().alias(first)});
+    outcomes_[0].image = ImageOutcome::kHostOnly;
+    EXPECT_EQ(change_until(project(), ResourceStage::kReleased), (Axes{}));
+    outcomes_[1].image = ImageOutcome::kDeviceOnly;
+    EXPECT_EQ(change_until(project(), ResourceStage::kReleased), (Axes{}));
+    outcomes_[0].image = ImageOutcome::kDeviceOnly;
+    EXPECT_EQ(change_until(project(), ResourceStage::kReleased), (Axes{0, 0, 0, -kImageBlocks}));
+    outcomes_[0].image = outcomes_[1].image = ImageOutcome::kHostOnly;
+    EXPECT_EQ(change_until(project(), ResourceStage::kReleased), (Axes{0, 0, -1, 0}));
+    commit({});
+}
+
+TEST_F(ResourceProjectionTest, WhatAnOpenCopyPinsIsNotChanged) {
+    build({});
+    const KnownHolding held = world().make(64);
+    const KnownHolding other = world().make(64);
+    const CopyId copy = StoresWorld::must(world().copies.start_page(world().page_at(held.holding, 0), Tier::kHost));
+    read({held, other});
+    outcomes_[1].survives = false;
+    EXPECT_EQ(project().pins, 0);
+    outcomes_[0].survives = false;
+    EXPECT_EQ(project().pins, 1);
+    EXPECT_EQ(ResourcePlan::seal(*projector_, outcomes_, {}).error().message(), "pinned: wanted 0, found 1");
+    world().complete(copy);
+    read({held, other});
+    outcomes_[0].survives = false;
+    commit({});
+}
+
+}  // namespace
+}  // namespace ninfer
