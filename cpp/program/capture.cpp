@@ -13,7 +13,7 @@ namespace {
 Result<const Sequence*, Refusal> find_ready(const ContextState& state, SequenceHandle handle) {
     const auto found = state.sequences.find(handle);
     if (!found) return found.error();
-    if (const auto refusal = found.value()->not_ready()) return *refusal;
+    if (const auto refusal = state.not_ready(*found.value())) return *refusal;
     if (found.value()->computed < 1) return Refusal{RefusalKind::kBeyondFrontier, 1, found.value()->computed};
     return found.value();
 }

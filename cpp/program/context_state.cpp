@@ -69,6 +69,13 @@ void check_checkpoints(const ContextState& state) {
 
 ContextState::~ContextState() { drain_copies(*this); }
 
+std::optional<Refusal> ContextState::not_ready(const Sequence& sequence) const {
+    if (const auto refusal = sequence.not_ready()) return refusal;
+    if (stores.has_images() && stores.images().find(sequence.image).value()->copying)
+        return Refusal{RefusalKind::kCopyInFlight, 0, 1};
+    return std::nullopt;
+}
+
 void ContextState::check_invariants() const {
     stores.check_invariants();
     owners.check_invariants();

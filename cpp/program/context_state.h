@@ -42,6 +42,10 @@ struct ContextState {
     std::vector<Condemned> condemned;
     std::uint64_t resource_revision = 0;
 
+    // Why no unit of the sequence may run and nothing may be captured of it now. kCopyFailed, kUnsettled, kCopyInFlight (its
+    // image is being read by a copy, perhaps by a cancelled one).
+    std::optional<Refusal> not_ready(const Sequence& sequence) const;
+
     // Stores, tables, and that each space, image reference and ledger has exactly one user.
     void check_invariants() const;
     std::uint64_t fingerprint() const;

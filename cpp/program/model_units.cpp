@@ -167,7 +167,7 @@ std::optional<Refusal> ModelUnits::check_not_pending(SequenceHandle handle) cons
 // Whether a unit may run on this sequence now.
 std::optional<Refusal> ModelUnits::check_unit(SequenceHandle handle) const {
     if (const auto refusal = check_idle(handle)) return refusal;
-    return context_.sequences.at(handle).not_ready();
+    return context_.not_ready(context_.sequences.at(handle));
 }
 
 MatrixView ModelUnits::logits(std::int64_t rows) {

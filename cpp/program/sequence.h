@@ -47,7 +47,7 @@ struct Sequence {
 
     std::int64_t uncomputed() const { return length - computed; }
 
-    // Why no unit may run and nothing may be captured now. kCopyFailed, kUnsettled, kCopyInFlight.
+    // What of ContextState::not_ready the sequence knows itself. kCopyFailed, kUnsettled, kCopyInFlight.
     std::optional<Refusal> not_ready() const {
         if (copy_failed) return Refusal{RefusalKind::kCopyFailed, 1, 0};
         if (waits > 0) return Refusal{RefusalKind::kUnsettled, 0, waits};

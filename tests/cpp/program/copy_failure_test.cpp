@@ -149,6 +149,21 @@ TEST_F(CheckpointTest, ACheckpointWhoseImageCouldNotBeCopiedIsRemoved) {
     EXPECT_FALSE(program_->owner(owner).has_value());
 }
 
+TEST_F(CheckpointTest, ACancelledSnapshotHoldsItsWriterUntilTheEngineHasLetGo) {
+    load_hybrid();
+    const auto prompt = random_tokens(64);
+    const auto sequence = open_root(128);
+    compute(sequence, prompt);
+    const auto captured = ok(program_->capture(sequence, {CheckpointKind::kLongAnchor, Tier::kHost}));
+    EXPECT_EQ(ok(program_->cancel_copies(captured)), 1);
+    EXPECT_FALSE(program_->checkpoint(captured).has_value());
+    expect_refused([&] { return program_->prefill(sequence, 1); }, RefusalKind::kCopyInFlight, 0, 1);
+    expect_refused([&] { return program_->capture(sequence, {}); }, RefusalKind::kCopyInFlight, 0, 1);
+    expect_refused([&] { return program_->finish(sequence, {}); }, RefusalKind::kCopyInFlight, 0, 1);
+    settle();
+    expect_continues(sequence, prompt, random_tokens(3));
+}
+
 TEST_F(CheckpointTest, AProgramEndsWithCopiesOpen) {
     load_hybrid();
     const auto endpoint = endpoint_of(random_tokens(100));
