@@ -42,6 +42,15 @@ struct KnownSequence {
     std::uint32_t image_word = 0;
 };
 
+// The memory of a world, used again by the next one, with whatever is in it.
+struct WorldMemory {
+    static constexpr std::size_t kBytes = 64 << 10;
+
+    HostMemory pages{kBytes};
+    HostMemory images{kBytes};
+    HostBuffer host{kBytes};
+};
+
 class StoresWorld {
    public:
     static constexpr std::size_t kPageBytes = 4 * kPageTokens;
@@ -50,11 +59,10 @@ class StoresWorld {
     static constexpr std::int64_t kPageBlocks = 2;
     static constexpr std::int64_t kImageBlocks = 3;
 
-    StoresWorld(const WorldSizes& sizes, std::uint64_t seed)
-        : page_memory(static_cast<std::size_t>(sizes.pages) * kPageBytes),
-          image_memory(static_cast<std::size_t>(sizes.active_slots + sizes.checkpoint_slots) * kImageBytes + 64),
-          host_memory(static_cast<std::size_t>(sizes.host_blocks) * kBlockBytes),
-          host({host_memory.data(), host_memory.size()}, kBlockBytes),
+    StoresWorld(const WorldSizes& sizes, WorldMemory& memory, std::uint64_t seed)
+        : page_memory(memory.pages),
+          image_memory(memory.images),
+          host({memory.host.data(), static_cast<std::size_t>(sizes.host_blocks) * kBlockBytes}, kBlockBytes),
           pages(page_memory, kPageBytes, sizes.pages, host),
           images(sizes.has_images()
                      ? std::make_unique<StateImageStore>(
@@ -204,9 +212,8 @@ class StoresWorld {
         return std::move(result).value();
     }
 
-    HostMemory page_memory;
-    HostMemory image_memory;
-    HostBuffer host_memory;
+    HostMemory& page_memory;
+    HostMemory& image_memory;
     HostTier host;
     PagedKvStore pages;
     std::unique_ptr<StateImageStore> images;
