@@ -330,4 +330,21 @@ void drop_page(SimContext& context) {
     (tier == Tier::kDevice ? page.on_device : page.on_host) = false;
 }
 
+void ask_space(SimContext& context) {
+    const SpaceId id = context.draw_space(is_settled);
+    context.tell("ask for facts of %llx", shown(id.value));
+    const PagedKvStore& pages = context.world.pages();
+    constexpr auto kNone = SimContext::Effect::kNone;
+    switch (context.random.below(3)) {
+        case 0:
+            context.attempt(stale_space(context, id), [&] { return pages.facts(id); }, kNone);
+            return;
+        case 1:
+            context.attempt(stale_space(context, id), [&] { return pages.valid(id); }, kNone);
+            return;
+        default:
+            context.attempt(not_active_settled(context, id), [&] { return pages.capture_shape(id); }, kNone);
+    }
+}
+
 }  // namespace ninfer::sim

@@ -41,6 +41,7 @@ constexpr Operation kOperations[] = {
     {"space.finish", 35, false, finish_space, any_space<has_written>},
     {"space.share", 15, false, share_space, any_space<can_branch>},
     {"space.release", 60, false, release_space, many_spaces},
+    {"space.ask", 8, false, ask_space, any_space<is_settled>},
     {"page.drop", 90, false, drop_page, any_page<can_drop>},
     {"image.open", 12, true, open_image, has_slots},
     {"image.fork", 25, true, fork_image, any_image_with_slot<can_fork>},
