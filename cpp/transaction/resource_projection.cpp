@@ -181,6 +181,7 @@ void ResourceProjector::add_segments(ResourceProjection& projection) const {
     for (std::size_t i = 0; i < run_wants_.size(); ++i) {
         const DomainRun& run = domain_->runs()[i];
         const RunWants& wants = run_wants_[i];
+        if (wants.all_as_it_is(run.pages)) continue;
         bool changes = wants.tail >= 0;
         for (const DomainSegment& segment : domain_->segments(run)) {
             const SegmentChange change = change_of(wants, segment);
@@ -307,6 +308,7 @@ HoldingPlacement ResourceProjector::placement(std::int32_t index) const {
 void ResourceProjector::for_each_segment_change(FunctionRef<void(const DomainRun&, const SegmentChange&)> visit) const {
     for (std::size_t i = 0; i < run_wants_.size(); ++i) {
         const DomainRun& run = domain_->runs()[i];
+        if (run_wants_[i].all_as_it_is(run.pages)) continue;
         for (const DomainSegment& segment : domain_->segments(run))
             if (const SegmentChange change = change_of(run_wants_[i], segment); !change.none()) visit(run, change);
     }

@@ -133,6 +133,11 @@ class ResourceProjector {
         std::int64_t kept_after = 0;  // from the commit on
         std::int64_t needed = 0;      // on Device, by the new sequence
         std::int64_t tail = -1;       // the page that is written in place, if it is in this run
+
+        bool all_as_it_is(std::int64_t pages) const {
+            return needed == 0 && tail < 0 && kept == pages && on_device == pages && on_host == pages &&
+                   kept_after == pages;
+        }
     };
     struct ImageWants {
         std::int32_t holders = 0;  // that remain; a consumed source is one

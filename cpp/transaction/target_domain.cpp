@@ -18,10 +18,22 @@ std::int32_t& entry(std::vector<std::int32_t>& map, std::size_t index) {
 
 }  // namespace
 
+std::optional<Refusal> refusal_of(const Holding& holding, const StateStores& stores) {
+    NINFER_ASSERT_EQ(holding.image != ImageId{}, stores.images != nullptr);
+    const auto space = stores.kv->find(holding.kv);
+    if (!space) return space.error();
+    if (space.value()->active) return Refusal{RefusalKind::kActive, 0, 1};
+    if (stores.images == nullptr) return std::nullopt;
+    const auto image = stores.images->find(holding.image);
+    if (!image) return image.error();
+    if (image.value()->active) return Refusal{RefusalKind::kActive, 0, 1};
+    return std::nullopt;
+}
+
 Result<Nothing, Refusal> TargetDomain::read(std::span<const Holding> holdings, std::uint64_t revision) {
     clear();
     for (const Holding& holding : holdings)
-        if (const auto refusal = check_frozen(holding)) return *refusal;
+        if (const auto refusal = refusal_of(holding, stores_)) return *refusal;
     for (const Holding& holding : holdings) {
         DomainHolding& added = holdings_.emplace_back();
         added.holding = holding;
@@ -41,18 +53,6 @@ Result<Nothing, Refusal> TargetDomain::read(std::span<const Holding> holdings, s
     used_ = axes_of(stores_.copies->used());
     capacity_ = axes_of(stores_.copies->capacity());
     return Nothing{};
-}
-
-std::optional<Refusal> TargetDomain::check_frozen(const Holding& holding) const {
-    NINFER_ASSERT_EQ(holding.image != ImageId{}, stores_.images != nullptr);
-    const auto space = stores_.kv->find(holding.kv);
-    if (!space) return space.error();
-    if (space.value()->active) return Refusal{RefusalKind::kActive, 0, 1};
-    if (stores_.images == nullptr) return std::nullopt;
-    const auto image = stores_.images->find(holding.image);
-    if (!image) return image.error();
-    if (image.value()->active) return Refusal{RefusalKind::kActive, 0, 1};
-    return std::nullopt;
 }
 
 void TargetDomain::clear() {

@@ -28,6 +28,9 @@ struct Holding {
     bool operator==(const Holding&) const = default;
 };
 
+// Why a holding cannot be in a domain. kStaleHandle, kActive.
+std::optional<Refusal> refusal_of(const Holding& holding, const StateStores& stores);
+
 // Pages of a run, by index in the run, that lie in the same place.
 struct DomainSegment {
     std::int64_t begin = 0;
@@ -95,7 +98,6 @@ class TargetDomain {
     std::int64_t blocks_per_image() const noexcept;
 
    private:
-    std::optional<Refusal> check_frozen(const Holding& holding) const;
     void clear();
     void add_chain(DomainHolding& holding);
     std::int32_t add_run(const RunFacts& facts);

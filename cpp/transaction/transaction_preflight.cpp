@@ -1,6 +1,9 @@
 #include "cpp/transaction/transaction_preflight.h"
 
 #include <optional>
+#include <vector>
+
+#include "cpp/state/page_count.h"
 
 namespace ninfer {
 
@@ -54,19 +57,48 @@ bool lead_to_the_same(ResourceProjection left, const ResourceProjection& right) 
     return left == right;
 }
 
+// The holdings that a plan changes or starts from, as a target of their own: one that stays as it is wants of its runs and
+// its image what a holding outside of the domain wants.
+struct ChangedPart {
+    std::vector<Holding> holdings;
+    std::vector<HoldingOutcome> outcomes;
+    ResourceNeed need;
+};
+
+bool stays_as_it_is(const HoldingOutcome& outcome, std::int64_t frontier) {
+    return outcome.survives && !outcome.drops_host && outcome.image == ImageOutcome::kAsIs &&
+           outcome.frontier == frontier && outcome.device_pages == pages_of(frontier);
+}
+
+Result<ChangedPart, Refusal> changed_part(const ResourcePlan& plan, const StateStores& stores) {
+    ChangedPart part;
+    part.need = plan.need();
+    for (std::size_t i = 0; i < plan.holdings().size(); ++i) {
+        const Holding& holding = plan.holdings()[i];
+        if (const auto refusal = refusal_of(holding, stores)) return *refusal;
+        const bool is_source = static_cast<std::int32_t>(i) == plan.need().source;
+        if (!is_source && stays_as_it_is(plan.outcomes()[i], stores.kv->find(holding.kv).value()->frontier)) continue;
+        if (is_source) part.need.source = static_cast<std::int32_t>(part.holdings.size());
+        part.holdings.push_back(holding);
+        part.outcomes.push_back(plan.outcomes()[i]);
+    }
+    return part;
+}
+
 }  // namespace
 
 Result<ResourceProjection, Refusal> preflight(const ResourcePlan& plan, const StateStores& stores,
                                               std::uint64_t revision) {
     const auto planned = static_cast<std::int64_t>(plan.revision());
-    if (plan.revision() != revision)
-        return Refusal{RefusalKind::kStaleRevision, planned, static_cast<std::int64_t>(revision)};
+    const Refusal stale = {RefusalKind::kStaleRevision, planned, static_cast<std::int64_t>(revision)};
+    if (plan.revision() != revision) return stale;
+    const auto part = changed_part(plan, stores);
+    if (!part) return part.error();
     TargetDomain domain(stores);
-    if (const auto read = domain.read(plan.holdings(), revision); !read) return read.error();
+    if (const auto read = domain.read(part.value().holdings, revision); !read) return read.error();
     ResourceProjector projector(domain);
-    const ResourceProjection projection = projector.project(plan.outcomes(), plan.need());
-    if (!lead_to_the_same(projection, plan.projection()))
-        return Refusal{RefusalKind::kStaleRevision, planned, static_cast<std::int64_t>(revision)};
+    const ResourceProjection projection = projector.project(part.value().outcomes, part.value().need);
+    if (!lead_to_the_same(projection, plan.projection())) return stale;
     if (const auto refusal = refusal_of(projection, domain.capacity())) return *refusal;
     if (const auto refusal = check_steps(plan.steps(), stores)) return *refusal;
     return projection;

@@ -346,6 +346,32 @@ TEST_F(ResourceProjectionTest, ANewSequenceFindsItsPlaceOnlyAfterTheDemotions) {
     commit(root(4));
 }
 
+// The picture of docs/design/transactions.md.
+TEST_F(ResourceProjectionTest, AnAdmissionUnderPressureGoesThroughTheStatesOfTheDesignPage) {
+    build({.pages = 10, .active_slots = 2, .checkpoint_slots = 2, .host_blocks = 16});
+    const KnownHolding resumed = world().make(130);
+    world().to_host(resumed.holding);
+    const KnownHolding recent = world().make(200);
+    const KnownHolding old = world().make(130);
+    KnownSequence running = world().open(3);
+    world().compute(running, 100);
+    read({resumed, recent, old});
+    const ResourceNeed need = from_source(0, 130, 5, true);
+    EXPECT_EQ(project(need).residual, (Axes{5, 0, 0, 0}));
+    demote(1);
+    EXPECT_EQ(project(need).residual, (Axes{1, 0, 0, 4}));
+    outcomes_[1] = domain_->identity_of(1);
+    outcomes_[1].device_pages = 2;
+    outcomes_[2].survives = false;
+    const ResourceProjection projection = project(need);
+    const std::array<Axes, 7> stages = {Axes{10, 1, 2, 9}, Axes{7, 1, 1, 9},  Axes{7, 1, 1, 13}, Axes{5, 1, 1, 13},
+                                        Axes{8, 1, 1, 13}, Axes{8, 2, 1, 13}, Axes{10, 2, 1, 8}};
+    EXPECT_EQ(projection.used, stages);
+    EXPECT_EQ(projection.peak, (Axes{10, 2, 2, 13}));
+    commit(need);
+    world().expect_shows(running);
+}
+
 TEST_F(ResourceProjectionTest, RoomIsLeftForWhatFollows) {
     build({.active_slots = 1, .checkpoint_slots = 1});
     read({world().make(64)});
