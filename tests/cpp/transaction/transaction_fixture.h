@@ -12,6 +12,7 @@ namespace ninfer::testing_support {
 class TransactionTest : public testing::Test {
    protected:
     using Axes = ResourceAxes;
+    static constexpr WorldSizes kNoImages = {.active_slots = 0, .checkpoint_slots = 0};
 
     void build(const WorldSizes& sizes) { world_ = std::make_unique<StoresWorld>(sizes, memory_, test_seed()); }
     StoresWorld& world() { return *world_; }
@@ -32,6 +33,15 @@ class TransactionTest : public testing::Test {
     }
     ResourceProjection project(const ResourceNeed& need) { return projector_->project(outcomes_, need); }
     ResourceProjection project() { return project({}); }
+
+    static Axes change_until(const ResourceProjection& projection, ResourceStage stage) {
+        return projection.used_at(stage) - projection.used.front();
+    }
+    // Nothing of this holding is wanted on Device.
+    void demote(std::size_t holding) {
+        outcomes_[holding].device_pages = 0;
+        if (world().images != nullptr) outcomes_[holding].image = ImageOutcome::kHostOnly;
+    }
 
     static ResourceNeed from_source(std::int32_t source, std::int64_t frontier, std::int64_t pages, bool consumes) {
         return {.kind = ResourceNeed::Kind::kSource,
