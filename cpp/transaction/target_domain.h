@@ -5,7 +5,7 @@
 //
 // A holding is what one checkpoint has of the stores: a frozen space, and one reference to a frozen image. In the domain
 // are those of all owners that may be changed, and the source of the new sequence. Everything else is outside: it keeps
-// what it has. A holding that is protected is simply not in the domain.
+// what it has. A holding that is protected is simply not in the domain, nor is a checkpoint whose image is still to come.
 //
 // Costs: runs of the holdings' chains, and the pages of runs whose pages are not all in the same place (each once).
 

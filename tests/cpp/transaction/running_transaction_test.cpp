@@ -6,6 +6,7 @@ namespace ninfer {
 namespace {
 
 using testing_support::KnownHolding;
+using testing_support::KnownSequence;
 using testing_support::StoresWorld;
 using Phase = TransactionPhase;
 
@@ -133,6 +134,25 @@ TEST_F(RunningTransactionTest, ItWaitsForItsCopiesAndForNothingElse) {
     }
     running->advance();
     EXPECT_EQ(running->phase(), Phase::kCommitted);
+}
+
+TEST_F(RunningTransactionTest, ActiveSequencesGoOnInsideTheirReservations) {
+    build_pressure();
+    KnownSequence active = world().open(3);
+    read(known_);
+    outcomes_[1].survives = false;
+    outcomes_[2].device_pages = 0;
+    const auto running = begin(need(false));
+    std::int64_t computed = 0;
+    while (!running->ended()) {
+        step(*running);  // compares what is used, reservations included, with the projection
+        world().compute(active, computed += 19);
+        world().expect_shows(active);
+    }
+    EXPECT_GT(computed, 3 * 60);
+    expect_holdings(running->result());
+    expect_sequence(running->result(), need(false));
+    world().expect_shows(active);
 }
 
 TEST_F(RunningTransactionTest, ATargetWithoutCopiesIsCommittedAtOnce) {
