@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "tests/sim/candidates.h"
@@ -91,6 +92,22 @@ void write_tokens(SimContext& context, SpaceId id, int begin, int end, int known
         std::memcpy(page + offset * kTokenBytes, &value, kTokenBytes);
         if (token < begin + known) context.model.pages.at(space.pages[index]).values[offset] = value;
     }
+}
+
+// Consume and finish join the runs that nobody needs apart: a border is left only where who sees the pages differs.
+void expect_joined_runs(SimContext& context, SpaceId id) {
+    const ModelSpace& space = context.model.spaces.at(id.value);
+    const auto seen_by_the_same = [&](std::size_t index) {
+        return std::ranges::all_of(context.model.spaces, [&](const auto& item) {
+            const auto& pages = item.second.pages;
+            return std::ranges::count(pages, space.pages[index - 1]) == std::ranges::count(pages, space.pages[index]);
+        });
+    };
+    context.world.pages().for_each_run(id, [&](const RunFacts& run) {
+        const auto begin = static_cast<std::size_t>(run.first_page);
+        if (run.pages > 0 && begin > 0 && seen_by_the_same(begin))
+            throw SimFailure("runs are apart for nobody, before page " + std::to_string(begin));
+    });
 }
 
 void count_freeze(SimContext& context, const ModelSpace& space, const ModelSpace& frozen) {
@@ -224,6 +241,7 @@ void consume_space(SimContext& context) {
     }
     born(context, *made, std::move(space));
     context.model.end_space(id.value);
+    expect_joined_runs(context, *made);
 }
 
 void freeze_space(SimContext& context) {
@@ -259,6 +277,7 @@ void finish_space(SimContext& context) {
     space.reserved = 0;
     space.pages.resize(static_cast<std::size_t>(pages_for(space.frontier)));
     context.model.sweep();
+    expect_joined_runs(context, id);
 }
 
 void share_space(SimContext& context) {
