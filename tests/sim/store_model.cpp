@@ -11,12 +11,18 @@ namespace {
 std::uint32_t slot_of(Key handle) { return static_cast<std::uint32_t>(handle); }
 std::uint32_t generation_of(Key handle) { return static_cast<std::uint32_t>(handle >> 32); }
 
+// Within one operation, before the model learns of any: a space that is consumed gets a tail page, then others go.
+constexpr std::size_t kBornBeforeOthersDie = 1;
+
 }  // namespace
 
 void HandleHistory::born(Key handle) {
     if (generation_of(handle) == 0 || !seen_.insert(handle).second)
         throw SimFailure("a new handle was used before: " + std::to_string(handle));
     generations_[slot_of(handle)] = generation_of(handle);
+    most_alive_ = std::max(most_alive_, seen_.size() - dead_.size());
+    if (generations_.size() > most_alive_ + kBornBeforeOthersDie)
+        throw SimFailure("there are more slots than ever were in use: " + std::to_string(generations_.size()));
 }
 
 void HandleHistory::died(Key handle) {

@@ -70,7 +70,7 @@ struct ModelCopy {
 // Handles of one kind that are no longer valid, and the generation of each slot.
 class HandleHistory {
    public:
-    // A handle that was just made: SimFailure if it ever was one before.
+    // A handle that was just made: SimFailure if it ever was one before, or if slots of dead ones are not used again.
     void born(Key handle);
     void died(Key handle);
     // The refusal of a handle that is not alive.
@@ -82,6 +82,7 @@ class HandleHistory {
     std::map<std::uint32_t, std::uint32_t> generations_;
     std::set<Key> seen_;
     std::vector<Key> dead_;
+    std::size_t most_alive_ = 0;
 };
 
 class StoreModel {
