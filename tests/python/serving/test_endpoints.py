@@ -223,7 +223,7 @@ def test_an_answer_that_breaks_off_says_why(
 
 
 def test_only_known_keys_open_what_is_locked(engine: ScriptedEngine, model: ServedModel) -> None:
-    options = ServingOptions(served_model_names=("demo",), api_keys=frozenset({"one", "zwei ü"}))
+    options = ServingOptions(served_model_names=("demo",), api_keys=frozenset({"one", "zwei ü", "три à"}))
     with TestClient(create_app(engine, engine.router, model, options)) as client:
         assert client.get("/health").status_code == 200
         for wrong in ({}, {"authorization": "Bearer three"}, {"authorization": "Basic one"}, {"x-api-key": "on"}):
@@ -231,6 +231,10 @@ def test_only_known_keys_open_what_is_locked(engine: ScriptedEngine, model: Serv
             assert error_of(client.post("/v1/completions", content=b"{", headers=wrong), 401)
         assert client.get("/v1/models", headers={"authorization": "bearer one"}).status_code == 200
         assert client.get("/v1/models", headers={"x-api-key": "one"}).status_code == 200
+        for known in ("zwei ü".encode(), "zwei ü".encode("latin-1"), "три à".encode()):
+            assert client.get("/v1/models", headers={b"authorization": b"Bearer " + known}).status_code == 200
+            assert client.get("/v1/models", headers={b"x-api-key": known}).status_code == 200
+        assert error_of(client.get("/v1/models", headers={b"x-api-key": "zwei u".encode("utf-16")}), 401)
 
 
 def test_models_props_and_health(client: TestClient, engine: ScriptedEngine) -> None:
