@@ -21,7 +21,6 @@ std::optional<Refusal> check_places(const Store& store, std::span<const Id> ids,
         const auto found = store.find(id);
         if (!found) return found.error();
         const auto& item = *found.value();
-        if (item.pins > 0) return Refusal{RefusalKind::kPinned, 0, item.pins};
         if (item.on_device() != expected.on_device || item.on_host() != expected.on_host)
             return Refusal{RefusalKind::kStaleRevision, 1, 0};
     }

@@ -71,6 +71,26 @@ TEST_F(ResourceProjectionTest, PagesThatAnActiveSequenceReadsStayOnDevice) {
     world().expect_shows(base);
 }
 
+TEST_F(ResourceProjectionTest, AHostReplicaGoesWithTheLastHoldingThatWantsItWhoeverReads) {
+    build({});
+    const KnownHolding base = world().make(130);
+    const KnownSequence sequence = world().fork(base, 130, 1);
+    world().page_to_host(world().page_at(base.holding, 0));
+    const KnownHolding other = world().alias(base);
+    for (const bool survives : {true, false}) {
+        read({base, other});
+        outcomes_[0].survives = survives;
+        outcomes_[0].drops_host = survives;
+        EXPECT_EQ(change_until(project(), ResourceStage::kReleased), (Axes{}));
+        outcomes_[1] = outcomes_[0];
+        EXPECT_EQ(change_until(project(), ResourceStage::kReleased).host_blocks, -kPageBlocks);
+    }
+    outcomes_[0].survives = outcomes_[1].survives = true;
+    outcomes_[0].drops_host = outcomes_[1].drops_host = true;
+    commit({});
+    world().expect_shows(sequence);
+}
+
 TEST_F(ResourceProjectionTest, ADemotionTakesItsHostBlocksBeforeItGivesItsDevicePages) {
     build({.host_blocks = 3 * kPageBlocks + kImageBlocks});
     read({world().make(192)});

@@ -97,6 +97,26 @@ class RunningTransactionTest : public testing_support::TransactionTest {
     }
 };
 
+TEST(TransactionPhase, OnlyTheMovesOfTheTableAreLegal) {
+    const std::vector<Phase> rising = {Phase::kHostReleases, Phase::kCopyPreparation, Phase::kCopiesInFlight,
+                                       Phase::kCopyPublication, Phase::kCommitted};
+    const std::vector<Phase> all = {Phase::kHostReleases,    Phase::kCopyPreparation, Phase::kCopiesInFlight,
+                                    Phase::kCopyPublication, Phase::kCommitted,       Phase::kDraining,
+                                    Phase::kAborted};
+    for (const Phase from : all) {
+        for (const Phase to : all) {
+            bool legal = from == Phase::kDraining && to == Phase::kAborted;
+            for (std::size_t i = 0; i + 1 < rising.size(); ++i)
+                legal = legal || (from == rising[i] && to == rising[i + 1]);
+            legal = legal || (from == Phase::kCopyPreparation && to == Phase::kCopyPublication);
+            legal = legal || (from == Phase::kCopyPublication && to == Phase::kCopyPreparation);
+            legal = legal || (to == Phase::kDraining && from != Phase::kCommitted && from != Phase::kAborted &&
+                              from != Phase::kDraining);
+            EXPECT_EQ(is_legal_move(from, to), legal) << to_string(from) << " to " << to_string(to);
+        }
+    }
+}
+
 TEST_F(RunningTransactionTest, EveryPhaseComesInOrder) {
     for (const bool consumes : {false, true}) {
         build_pressure();
@@ -303,6 +323,19 @@ TEST_F(StalePlanTest, WhosePartsArePinnedOrElsewhere) {
     ResourcePlan shared = seal();
     world().alias(known_[1]);  // somebody else sees a victim's pages now: the same target leads elsewhere
     expect_refused(std::move(shared), kRevision, RefusalKind::kStaleRevision);
+}
+
+// The same amounts, but other pages.
+TEST_F(StalePlanTest, WhosePagesHaveChangedPlaces) {
+    build(kNoImages);
+    const KnownHolding known = world().make(256);
+    world().page_to_host(world().page_at(known.holding, 1));
+    read({known});
+    demote(0);
+    ResourcePlan plan = StoresWorld::must(ResourcePlan::seal(*projector_, outcomes_, {}));
+    StoresWorld::must(world().pages.drop(world().page_at(known.holding, 1), Tier::kHost));
+    world().page_to_host(world().page_at(known.holding, 2));
+    expect_refused(std::move(plan), kRevision, RefusalKind::kStaleRevision);
 }
 
 TEST_F(StalePlanTest, NothingIsReadFromTheDomainOnceItIsSealed) {

@@ -275,11 +275,11 @@ TEST_F(SmallWorldsTest, CutsWithoutImages) {
 }
 
 TEST_F(SmallWorldsTest, AnActiveSequenceAndAHoldingOutsideLookOn) {
-    try_all({.sizes = {.pages = 4, .active_slots = 2, .checkpoint_slots = 1, .host_blocks = 7},
+    try_all({.sizes = {.pages = 5, .active_slots = 2, .checkpoint_slots = 1, .host_blocks = 9},
              .make = [](StoresWorld& world) {
-                 const KnownHolding base = world.make(70);
-                 KnownSequence reader = world.fork(base, 70, 1);
-                 world.compute(reader, 75);
+                 const KnownHolding base = world.make(140);
+                 KnownSequence reader = world.fork(base, 140, 1);
+                 world.compute(reader, 145);
                  world.alias(base, 64);
                  return std::vector{base, world.alias(base)};
              }});
