@@ -1,6 +1,10 @@
 #include "cpp/program/context_stores.h"
 
+#include <limits>
+#include <string>
 #include <utility>
+
+#include "cpp/base/error.h"
 
 namespace ninfer {
 
@@ -10,12 +14,22 @@ std::size_t image_pool_bytes(const ContextSizes& sizes) {
     return static_cast<std::size_t>(sizes.lanes + sizes.checkpoint_slots) * sizes.image_bytes;
 }
 
+// Blocks of the Host tier have 31-bit numbers.
+std::size_t host_bytes(const ContextSizes& sizes) {
+    NINFER_ASSERT_LE(0, sizes.host_bytes);
+    const auto bytes = static_cast<std::size_t>(sizes.host_bytes);
+    const std::size_t blocks = bytes / HostTier::block_bytes_for(sizes.page_bytes);
+    if (blocks > std::size_t{std::numeric_limits<std::int32_t>::max()})
+        throw OutOfMemoryError("Host tier of " + std::to_string(bytes) + " bytes: more blocks than can be numbered");
+    return bytes;
+}
+
 }  // namespace
 
 ContextStores::ContextStores(const ContextSizes& sizes, std::unique_ptr<CopyEngine> engine)
     : page_memory_(static_cast<std::size_t>(sizes.kv_pages) * sizes.page_bytes),
       image_memory_(image_pool_bytes(sizes)),
-      host_memory_(static_cast<std::size_t>(sizes.host_bytes)),
+      host_memory_(host_bytes(sizes)),
       host_({host_memory_.data(), host_memory_.size()}, HostTier::block_bytes_for(sizes.page_bytes)),
       kv_(page_memory_, sizes.page_bytes, sizes.kv_pages, host_),
       verifier_(ledgers_),
@@ -26,7 +40,6 @@ ContextStores::ContextStores(const ContextSizes& sizes, std::unique_ptr<CopyEngi
                                      ImageStoreSize{sizes.image_bytes, sizes.lanes, sizes.checkpoint_slots}, host_)
                   : nullptr,
               host_, *engine_) {
-    NINFER_ASSERT_LE(0, sizes.host_bytes);
     NINFER_ASSERT_LE(0, sizes.checkpoint_slots);
 }
 

@@ -1,5 +1,7 @@
 #include "cpp/program/program.h"
 
+#include <algorithm>
+
 #include "cpp/memory/host_copy_engine.h"
 #include "cpp/program/checkpoint_placement.h"
 #include "cpp/program/checkpoint_removal.h"
@@ -22,7 +24,8 @@ const ProgramOptions& checked(const ProgramOptions& options, const DecoderSpec& 
 ContextSizes context_sizes(const Decoder& decoder, const ProgramOptions& options) {
     ContextSizes sizes;
     sizes.kv_pages = options.kv_pages;
-    sizes.page_bytes = decoder.page_layout().group_bytes();
+    // A model without attention layers has pages, too: they count tokens.
+    sizes.page_bytes = std::max<std::size_t>(decoder.page_layout().group_bytes(), 64);
     sizes.image_bytes = decoder.state_layout().image_bytes();
     sizes.lanes = options.max_concurrency;
     sizes.checkpoint_slots = options.checkpoint_slots;
@@ -161,7 +164,7 @@ ProgramStatistics Program::statistics() const {
     statistics.lanes_total = context_.sequences.lanes();
     statistics.lanes_open = context_.sequences.lanes_open();
     statistics.state_image_bytes = static_cast<std::int64_t>(decoder_.state_layout().image_bytes());
-    statistics.page_bytes = static_cast<std::int64_t>(decoder_.page_layout().group_bytes());
+    statistics.page_bytes = static_cast<std::int64_t>(stores.kv().device().page_bytes());
     statistics.host_block_bytes = static_cast<std::int64_t>(stores.host().block_bytes());
     statistics.weight_bytes = static_cast<std::int64_t>(weights_->total_bytes());
     statistics.scratch_peak_bytes = units_.scratch_peak_bytes();

@@ -48,6 +48,19 @@ TEST_F(CheckpointTest, EveryFrontierOfAPageIsCapturedAndBothSidesGoOn) {
     }
 }
 
+TEST_F(CheckpointTest, AModelWithoutAttentionHasPagesThatCountTokens) {
+    auto config = testing_support::tiny_config();
+    config.layer_is_recurrent = {true, true};
+    load_model(config, KvStorage::kF32, manual_engine());
+    const auto prompt = random_tokens(70);
+    const auto endpoint = endpoint_of(prompt);
+    move_to(endpoint, Tier::kHost);
+    move_to(endpoint, Tier::kDevice);
+    const auto fork = open_from(endpoint, 128);
+    settle();
+    expect_continues(fork, prompt, random_tokens(9));
+}
+
 TEST_F(CheckpointTest, ASecondCaptureSharesWhatTheFirstOneFroze) {
     load_hybrid();
     const auto prompt = random_tokens(200);

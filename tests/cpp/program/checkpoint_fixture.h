@@ -25,18 +25,24 @@ class CheckpointTest : public ProgramTest {
     }
 
     // Recurrent layers and attention, or attention alone.
-    void load(bool recurrent, KvStorage kv = KvStorage::kF32) {
+    void load(bool recurrent, KvStorage kv = KvStorage::kF32) { load_with(recurrent, kv, manual_engine()); }
+    void load_with(bool recurrent, KvStorage kv, std::unique_ptr<CopyEngine> engine) {
+        load_model(recurrent ? tiny_config() : tiny_attention_config(), kv, std::move(engine));
+    }
+    std::unique_ptr<CopyEngine> manual_engine() {
         auto engine = std::make_unique<ManualCopyEngine>();
         engine_ = engine.get();
-        load_with(recurrent, kv, std::move(engine));
+        return engine;
     }
-    void load_with(bool recurrent, KvStorage kv, std::unique_ptr<CopyEngine> engine) {
-        const auto config = recurrent ? tiny_config() : tiny_attention_config();
+    void load_model(const Qwen35Config& config, KvStorage kv, std::unique_ptr<CopyEngine> engine) {
         auto model = TinyModelBuilder(test_seed(), WeightStorage::kF32, config).build();
         auto options = small_options();
         undisturbed_ = std::make_unique<Program>(model.spec, model.store, kv, options);
         options.checkpoint_slots = kCheckpointSlots;
-        options.host_bytes = kHostPages * undisturbed_->statistics().page_bytes;
+        const auto statistics = undisturbed_->statistics();
+        // An image takes whole blocks.
+        options.host_bytes =
+            kHostPages * statistics.page_bytes + 2 * (statistics.state_image_bytes + statistics.host_block_bytes);
         program_ = std::make_unique<Program>(model.spec, model.store, kv, options, std::move(engine));
     }
     void load_hybrid() { load(true); }

@@ -181,6 +181,22 @@ TEST_F(CheckpointTest, StartsAreRefusedWithBothValues) {
     open_root(1);
 }
 
+TEST_F(CheckpointTest, ATailThatIsBeingCopiedIsNotWrittenInPlace) {
+    load_hybrid();
+    const auto prompt = random_tokens(100);
+    const auto endpoint = endpoint_of(prompt);
+    const auto fork = open_from(endpoint, 128);
+    const SequenceSource consumed{endpoint, SourceUse::kConsume, {}};
+    expect_refused([&] { return program_->open_from(consumed, {.tokens = 128}); }, RefusalKind::kPinned, 0, 2);
+    settle();
+    const auto moved = ok(program_->open_from(consumed, {.tokens = 128}));
+    expect_continues(moved, prompt, random_tokens(4));
+    expect_continues(fork, prompt, random_tokens(4));
+    ok(program_->close_sequence(fork));
+    ok(program_->close_sequence(moved));
+    expect_idle();
+}
+
 TEST_F(CheckpointTest, InheritedTokensCountForPenalties) {
     load_hybrid();
     const auto prompt = random_tokens(90);

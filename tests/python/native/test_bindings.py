@@ -149,6 +149,9 @@ def test_last_logits_are_those_that_were_sampled(program: native.Program, sequen
         ("kv_pages", 2**31),
         ("valid_tokens", 0),
         ("valid_tokens", 10**6),
+        ("checkpoint_slots", -1),
+        ("checkpoint_slots", 2**31),
+        ("host_bytes", -1),
         ("cpu_isa", "mmx"),
     ],
 )

@@ -1,0 +1,155 @@
+"""Checkpoints at the native door: wrong arguments are errors, stale handles are refusals, summaries are true."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+import ninfer
+from ninfer import native
+from ninfer.demo import HYBRID_DIRECTORY
+from ninfer.engine.native_model import load_native_model
+from ninfer.errors import CapacityError
+from ninfer.weights.open_model import open_model
+
+PROMPT = np.arange(5, 75, dtype=np.int32)
+
+
+def options(**fields: object) -> native.ProgramOptions:
+    result = native.ProgramOptions()
+    sizes = {
+        "cpu_isa": native.supported_cpu_isas()[-1],
+        "threads": 1,
+        "kv_pages": 8,
+        "max_context": 256,
+        "max_concurrency": 2,
+        "max_unit_rows": 128,
+        "valid_tokens": 1000,
+        "checkpoint_slots": 2,
+        "host_bytes": 1 << 24,
+    }
+    for name, value in (sizes | fields).items():
+        setattr(result, name, value)
+    return result
+
+
+@pytest.fixture(scope="module")
+def model() -> native.ModelSource:
+    return load_native_model(open_model(HYBRID_DIRECTORY), "auto", 1, None)
+
+
+@pytest.fixture
+def program(model: native.ModelSource) -> Iterator[native.Program]:
+    one = native.Program(model, "bf16", options())
+    yield one
+    one.check_invariants()
+
+
+@pytest.fixture
+def endpoint(program: native.Program) -> int:
+    sequence = native.must(program.open_sequence(128, captures=1))
+    native.must(program.append(sequence, PROMPT))
+    native.must(program.abort(native.must(program.finish_prefill(sequence, native.Sampler()))))
+    owner = native.must(program.finish(sequence))
+    return native.must(program.owner(owner)).checkpoints[0]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda program, endpoint: program.open_sequence(10, captures=-1),
+        lambda program, endpoint: program.open_from(endpoint, -1),
+        lambda program, endpoint: program.open_from(endpoint, 128, frontier=-1),
+        lambda program, endpoint: program.start_copy(endpoint, "disk"),
+        lambda program, endpoint: program.drop(endpoint, ""),
+        lambda program, endpoint: program.capture(1, kind="anchor"),
+        lambda program, endpoint: program.capture(1, tier="Host"),
+        lambda program, endpoint: program.finish(1, kind=""),
+        lambda program, endpoint: program.poll_copies(-1),
+        lambda program, endpoint: native.StateProbe(program, 7),
+        lambda program, endpoint: native.CheckpointProbe(program, 7),
+    ],
+)
+def test_wrong_arguments_are_value_errors(
+    program: native.Program, endpoint: int, call: Callable[[native.Program, int], object]
+) -> None:
+    before = program.fingerprint()
+    with pytest.raises(ValueError, match=r"must be|no such"):
+        call(program, endpoint)
+    assert program.fingerprint() == before
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda program, stale: program.checkpoint(stale),
+        lambda program, stale: program.owner(stale),
+        lambda program, stale: program.open_from(stale, 128),
+        lambda program, stale: program.start_copy(stale, "host"),
+        lambda program, stale: program.cancel_copies(stale),
+        lambda program, stale: program.drop(stale, "host"),
+        lambda program, stale: program.delete_checkpoint(stale),
+        lambda program, stale: program.release_owner(stale),
+        lambda program, stale: program.verify(PROMPT, [stale]),
+        lambda program, stale: program.capture(stale),
+        lambda program, stale: program.capture_shape(stale),
+        lambda program, stale: program.finish(stale),
+    ],
+)
+@pytest.mark.parametrize("stale", [0, 1, 1 << 32 | 77, 2**64 - 1])
+def test_stale_handles_are_refusals(
+    program: native.Program, endpoint: int, call: Callable[[native.Program, int], object], stale: int
+) -> None:
+    before = program.fingerprint()
+    refusal = call(program, stale)
+    assert isinstance(refusal, native.Refusal)
+    assert refusal.kind == "stale_handle"
+    assert program.fingerprint() == before
+
+
+def test_a_checkpoint_is_what_its_summary_says(program: native.Program, endpoint: int) -> None:
+    summary = native.must(program.checkpoint(endpoint))
+    assert (summary.kind, summary.frontier, summary.pages) == ("session_endpoint", 70, 2)
+    assert (summary.pages_on_device, summary.pages_on_host, summary.pages_exclusive) == (2, 0, 2)
+    assert summary.has_image and summary.image_on_device and not summary.image_on_host
+    assert summary.valid and summary.device_ready
+    owner = native.must(program.owner(summary.owner))
+    assert (owner.role, owner.checkpoints) == ("private", [endpoint])
+    assert native.must(program.verify(PROMPT, [endpoint])) == [70]
+    assert native.must(program.verify(PROMPT[:30], [endpoint])) == [30]
+    assert native.must(program.verify(PROMPT, [endpoint], salt="another")) == [0]
+    probe = native.CheckpointProbe(program, endpoint)
+    assert len(probe.device_pages()) == 2
+    assert probe.page(0).nbytes == program.statistics().page_bytes
+    with pytest.raises(IndexError):
+        probe.page(2)
+
+
+def test_the_used_vector_counts_every_axis(program: native.Program, endpoint: int) -> None:
+    used, capacity = program.statistics().used, program.statistics().capacity
+    assert (used.device_pages, used.device_pages_reserved, used.host_blocks) == (2, 0, 0)
+    assert (used.image_slots_active, used.image_slots_checkpoint) == (0, 1)
+    assert (capacity.device_pages, capacity.image_slots_active, capacity.image_slots_checkpoint) == (8, 2, 2)
+    moved = native.must(program.start_copy(endpoint, "host"))
+    assert moved == 2 * program.statistics().page_bytes + program.statistics().state_image_bytes
+    while program.poll_copies().open:
+        pass
+    statistics = program.statistics()
+    assert statistics.used.host_blocks * statistics.host_block_bytes >= moved
+    assert (statistics.owners, statistics.checkpoints, statistics.copies_open) == (1, 1, 0)
+    native.must(program.delete_checkpoint(endpoint))
+    assert program.statistics().used.host_blocks == 0
+
+
+def test_a_host_tier_that_cannot_be_numbered_is_refused(model: native.ModelSource) -> None:
+    with pytest.raises(CapacityError):
+        native.Program(model, "bf16", options(host_bytes=2**63 - 1))
+
+
+def test_the_engine_keeps_no_checkpoints() -> None:
+    with ninfer.load(HYBRID_DIRECTORY, max_context=256, kv_capacity=1024) as engine:
+        engine.logits([5, 6, 7])
+        statistics = engine.model.program.statistics()
+        assert (statistics.owners, statistics.checkpoints, statistics.capacity.host_blocks) == (0, 0, 0)
