@@ -82,7 +82,8 @@ class ServerProcess:
         stopped = asyncio.ensure_future(signals.stopped.wait())
         try:
             await asyncio.wait((loading, stopped, serving), return_when=asyncio.FIRST_COMPLETED)
-            if loading.done():
+            # Both may have come at once: what is stopped does not begin.
+            if loading.done() and not signals.stopped.is_set():
                 await self._serve(loading.result(), url, serving)
         finally:
             http.should_exit = True

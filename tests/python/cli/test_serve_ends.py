@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -164,3 +165,32 @@ def test_a_download_ends_with_its_server(tmp_path: Path) -> None:
                 assert server.stop() == 0
                 while pip.recv(4096):
                     pass
+
+
+# The loading ends and the signal arrives in one turn of the event loop.
+STOPPED_WHEN_LOADED = """
+import signal
+from ninfer.cli import serve, server_process
+
+class Remembered(server_process.StopSignals):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        Remembered.made = self
+
+start_loading = server_process.ServerProcess._start_loading
+
+def loading_that_is_stopped(self):
+    loading = start_loading(self)
+    loading.add_done_callback(lambda _: Remembered.made._stop(signal.SIGTERM))
+    return loading
+
+server_process.StopSignals = Remembered
+server_process.ServerProcess._start_loading = loading_that_is_stopped
+serve()
+"""
+
+
+def test_a_model_that_is_loaded_when_the_signal_comes_is_not_served() -> None:
+    with ninfer_serve(*BUSY, command=[sys.executable, "-u", "-c", STOPPED_WHEN_LOADED]) as server:
+        assert server.wait() == 0
+    assert (server.lines, server.errors) == ([], [])
