@@ -38,8 +38,11 @@ class RequestLog:
     """
 
     def __init__(self, file: Path) -> None:
-        """OSError if the file cannot be opened for appending."""
-        self._file = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        """OSError if the file cannot be opened for appending, also for a pipe that nobody reads."""
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        # Otherwise opening would wait for a reader.
+        self._file = os.open(file, flags | os.O_NONBLOCK, 0o600)
+        os.set_blocking(self._file, True)
         self._name = str(file)
         self._writer = BackgroundWriter("ninfer-request-log")
         self._failing = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import signal
 import time
@@ -151,3 +152,18 @@ def test_the_console_shows_no_requests_from_the_level_warning_on() -> None:
         httpx2.post(f"{server.url()}/tokenize", json={"content": "hello"})
         assert server.stop() == 0
     assert server.errors == []
+
+
+def test_a_pipe_that_nobody_reads_is_refused_at_once_and_one_that_is_read_gets_its_lines(tmp_path: Path) -> None:
+    pipe = tmp_path / "requests.pipe"
+    os.mkfifo(pipe)
+    with ninfer_serve("--demo", "--port", "0", "--request-log", str(pipe)) as server:
+        assert server.wait() == 1
+    assert server.errors == [f"ninfer-serve: {pipe}: No such device or address"]
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with os.fdopen(reader, encoding="utf-8") as lines:
+        with ninfer_serve("--demo", "--port", "0", "--request-log", str(pipe)) as server:
+            httpx2.post(f"{server.url()}/tokenize", json={"content": "hello"})
+            assert server.stop() == 0
+        [line] = map(json.loads, lines)
+    assert line["endpoint"] == "/tokenize"
