@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Mapping
-from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
 from ninfer import native
+from ninfer.cli.package_version import package_version
 from ninfer.config.engine_options import EngineOptions
 from ninfer.config.store_location import cache_directory, models_directory
 from ninfer.engine.capacity import free_memory_bytes, physical_cores
@@ -25,7 +25,7 @@ _NVIDIA_DRIVER = Path("/proc/driver/nvidia/version")
 def machine_report(environment: Mapping[str, str], host: str, port: int) -> dict[str, dict[str, Any]]:
     """Sections of facts, in the order in which they are shown. Sizes in bytes."""
     return {
-        "versions": {"ninfer": version("ninfer"), "python": platform.python_version(), "system": platform.platform()},
+        "versions": {"ninfer": package_version(), "python": platform.python_version(), "system": platform.platform()},
         "cpu": _cpu(),
         "memory": _memory(),
         "defaults": _defaults(),

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from typing import Annotated
 
 import typer
 
+from ninfer.cli.package_version import package_version
+
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"ninfer {version('ninfer')}")
+        typer.echo(f"ninfer {package_version()}")
         raise typer.Exit
 
 

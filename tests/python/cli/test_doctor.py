@@ -96,3 +96,22 @@ def test_a_package_without_its_native_core_says_so(entry: str) -> None:
     )
     assert result.returncode == 1
     assert "the native core of the package cannot be loaded" in result.stderr and result.stderr.count("\n") == 1
+
+
+def test_a_source_tree_that_was_never_installed_has_no_version_and_works() -> None:
+    code = (
+        "import sys, importlib.metadata as metadata\n"
+        "installed = metadata.version\n"
+        "def version(name):\n"
+        "    if name == 'ninfer': raise metadata.PackageNotFoundError(name)\n"
+        "    return installed(name)\n"
+        "metadata.version = version\n"
+        "from ninfer.cli import main; main()"
+    )
+
+    def said(*arguments: str) -> str:
+        command = [sys.executable, "-c", code, *arguments]
+        return subprocess.run(command, capture_output=True, encoding="utf-8", timeout=120, check=True).stdout
+
+    assert json.loads(said("doctor", "--json"))["versions"]["ninfer"] == "unknown (not installed)"
+    assert said("--version") == "ninfer unknown (not installed)\n"
