@@ -99,24 +99,6 @@ def test_logprobs_cover_every_token_of_the_content(
     assert request.params.logprobs == 2
 
 
-@pytest.mark.parametrize("stream", [False, True])
-def test_completions_answer_text_with_offsets(
-    client: TestClient, engine: ScriptedEngine, model: ServedModel, stream: bool
-) -> None:
-    engine.answer = answer_events(model.frontend.tokenizer, "one two three", logprobs=True, reason="length")
-    response = client.post("/v1/completions", json={"prompt": "zero", "logprobs": 1, "stream": stream})
-    chunks = stream_chunks(response.text) if stream else [response.json()]
-    choices = [chunk["choices"][0] for chunk in chunks]
-    assert "".join(choice["text"] for choice in choices) == "one two three"
-    assert choices[-1]["finish_reason"] == "length"
-    shown = [choice["logprobs"] for choice in choices if choice["logprobs"]]
-    tokens = [token for part in shown for token in part["tokens"]]
-    offsets = [offset for part in shown for offset in part["text_offset"]]
-    assert "".join(tokens) == "one two three"
-    assert offsets == [len("".join(tokens[:index])) for index in range(len(tokens))]
-    assert chunks[-1]["usage"]["prompt_tokens"] == 9
-
-
 @pytest.mark.parametrize("prompt", ["hello", ["hello"], [5, 6], [[5, 6]]])
 def test_a_prompt_is_a_text_or_ids(
     client: TestClient, talking: ScriptedEngine, model: ServedModel, prompt: Any

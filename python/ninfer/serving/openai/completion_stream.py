@@ -6,6 +6,7 @@ from typing import Any
 
 from ninfer.engine.events import Finished, PrefillProgress, TokenEvent
 from ninfer.engine.output_session import TokenLogprob
+from ninfer.engine.text_stream import TextStream
 from ninfer.serving.accounting import accounting
 from ninfer.serving.answer_writer import Chunk
 from ninfer.serving.generation_request import GenerationRequest
@@ -16,7 +17,8 @@ from ninfer.serving.token_logprobs import finite, token_text
 
 
 class CompletionWriter:
-    """Text as it comes. Logprobs cover every token but the end token; their offsets count characters of the answer."""
+    """Text as it comes. Logprobs cover every token but the end token; their offsets say how many characters of the
+    answer stand before a token's text, so tokens that share a character, or have no text, share an offset."""
 
     done = DONE
 
@@ -26,6 +28,8 @@ class CompletionWriter:
         self._envelope = Envelope.new("cmpl", "text_completion", request.model_name)
         self._pieces: list[str] = []
         self._logprobs: list[tuple[TokenLogprob, int]] = []
+        # Stop strings hold text back, which moves no offset.
+        self._text = TextStream(self._tokenizer, ())
         self._offset = 0
         self._finished: Finished | None = None
 
@@ -60,7 +64,7 @@ class CompletionWriter:
         if event.logprob is None or self._request.ends_with(event.token_id, self._tokenizer.eos_ids):
             return []
         offset = self._offset
-        self._offset += len(token_text(self._tokenizer, event.token_id))
+        self._offset += len(self._text.push(event.token_id))
         return [(event.logprob, offset)]
 
     def _shown(self, logprobs: list[tuple[TokenLogprob, int]]) -> dict[str, Any]:
