@@ -12,7 +12,6 @@ from ninfer.serving.http_errors import bad_field
 from ninfer.serving.wire import MAX_STOP_CHARACTERS, MAX_STOPS, GenerationFields
 
 _SAME_NAME = (
-    "seed",
     "temperature",
     "top_p",
     "top_k",
@@ -22,6 +21,7 @@ _SAME_NAME = (
     "min_tokens",
     "ignore_eos",
 )
+_ALL_TOKENS = -1
 
 
 def sampling_of(fields: GenerationFields, defaults: SamplingParams, **more: Any) -> SamplingParams:
@@ -30,12 +30,17 @@ def sampling_of(fields: GenerationFields, defaults: SamplingParams, **more: Any)
     400 or RequestError for a value out of range.
     """
     given = {name: getattr(fields, name) for name in _SAME_NAME}
+    # As other servers have it, although the sampler could be seeded with it.
+    given["seed"] = None if fields.seed == -1 else fields.seed
     given["repetition_penalty"] = _repetition_penalty(fields)
     given["stop"] = None if fields.stop is None else _stops(fields.stop)
     given["stop_token_ids"] = None if fields.stop_token_ids is None else tuple(fields.stop_token_ids)
     given["logit_bias"] = None if fields.logit_bias is None else _biases(fields.logit_bias)
     given.update(more)
-    return replace(defaults, **{name: value for name, value in given.items() if value is not None})
+    params = replace(defaults, **{name: value for name, value in given.items() if value is not None})
+    if fields.repeat_last_n not in (None, _ALL_TOKENS) and params.needs_counts:
+        raise bad_field("repeat_last_n", f"with penalties only {_ALL_TOKENS}, all tokens, is supported")
+    return params
 
 
 def _repetition_penalty(fields: GenerationFields) -> float | None:

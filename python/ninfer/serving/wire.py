@@ -44,7 +44,7 @@ class StreamOptions(BaseModel):
 
 
 class GenerationFields(BaseModel):
-    """Sampling, ends of the output, and the cache. The ranges are those of SamplingParams."""
+    """Sampling, ends of the output, and the cache. The ranges are those of SamplingParams; seed -1 means none given."""
 
     model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
@@ -61,6 +61,7 @@ class GenerationFields(BaseModel):
     frequency_penalty: float | None = None
     repetition_penalty: float | None = None
     repeat_penalty: float | None = None
+    repeat_last_n: int | None = None
     min_tokens: int | None = None
     stop: StopStrings | None = None
     stop_token_ids: TokenIds | None = None

@@ -13,13 +13,14 @@ BiasInput = Annotated[dict[str, Any] | list[Any], WithJsonSchema({"type": ["obje
 
 
 class NativeCompletionBody(GenerationFields):
-    """Unknown fields are ignored, as that server does. n_predict and seed: -1 means none given."""
+    """Unknown fields are ignored, as that server does. n_predict: -1 means none given. Some have several names."""
 
     model_config = ConfigDict(strict=True, extra="ignore", allow_inf_nan=False)
 
     prompt: PromptInput | None = None
     n_predict: Annotated[int, Field(ge=-1)] | None = None
     max_tokens: Annotated[int, Field(ge=-1)] | None = None
+    max_completion_tokens: Annotated[int, Field(ge=-1)] | None = None
     n_probs: Annotated[int, Field(ge=0, le=20)] | None = None
-    return_tokens: bool | None = None
+    logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
     logit_bias: BiasInput | None = None  # type: ignore[assignment]  # wider than the shared field

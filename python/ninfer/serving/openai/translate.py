@@ -7,6 +7,7 @@ from typing import Any
 
 from ninfer.frontend.reasoning_parser import prompt_opens_reasoning
 from ninfer.serving.decode import checked, decode_object, json_type, without_nulls
+from ninfer.serving.foreign_fields import without_foreign_fields
 from ninfer.serving.generation_request import GenerationRequest, cache_hints, served_name
 from ninfer.serving.http_errors import bad_field
 from ninfer.serving.openai.chat_prompt import chat_prompt
@@ -20,7 +21,7 @@ def chat_request(
     body: bytes, headers: Mapping[str, str], model: ServedModel, options: ServingOptions
 ) -> GenerationRequest:
     """Decodes, checks, renders and tokenises; raises ApiError or RequestError naming the field."""
-    raw = without_nulls(decode_object(body))
+    raw = without_foreign_fields(ChatBody, without_nulls(decode_object(body)))
     fields = checked(ChatBody, raw)
     name = served_name(fields.model, options.served_model_names)
     _refuse_unsupported(fields)
@@ -45,7 +46,8 @@ def completion_request(
     body: bytes, headers: Mapping[str, str], model: ServedModel, options: ServingOptions
 ) -> GenerationRequest:
     """As `chat_request`, for a raw prompt."""
-    fields = checked(CompletionBody, without_nulls(decode_object(body)))
+    raw = without_foreign_fields(CompletionBody, without_nulls(decode_object(body)))
+    fields = checked(CompletionBody, raw)
     name = served_name(fields.model, options.served_model_names)
     _refuse_unsupported(fields)
     if fields.best_of not in (None, 1):

@@ -117,7 +117,11 @@ class ChatBody(OpenAiFields, RenderFields):
     parallel_tool_calls: bool | None = None
     modalities: list[Literal["text"]] | None = None
     store: bool | None = None
+    verbosity: str | None = None
+    prediction: dict[str, Any] | None = None
     prompt_cache_key: str | None = None
+    prompt_cache_options: dict[str, Any] | None = None
+    prompt_cache_retention: str | None = None
     safety_identifier: str | None = None
 
 
