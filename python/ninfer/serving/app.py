@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import APIRouter, Depends, FastAPI
-from fastapi.middleware.cors import CORSMiddleware
 
 from ninfer.serving.answers import SHAPES
 from ninfer.serving.body_budget import BodyBudget
@@ -54,7 +53,8 @@ def create_app(engine: EnginePort, router: EventRouter, model: ServedModel, opti
         server.generations.close()
         server.text_workers.close()
 
-    app = FastAPI(title="NInfer", version=_API_VERSION, lifespan=lifespan)
+    # The framework's own pages are open to all, and load programs from other servers.
+    app = FastAPI(title="NInfer", version=_API_VERSION, lifespan=lifespan, openapi_url=None)
     install_error_handlers(app)
     locked = APIRouter(dependencies=[Depends(server.check_key)])
     add_openai_routes(locked, server)
@@ -64,9 +64,5 @@ def create_app(engine: EnginePort, router: EventRouter, model: ServedModel, opti
     public = APIRouter()
     add_info_routes(public, server)
     app.include_router(public)
-    install_openapi(app, (*_BODIES, *SHAPES))
-    if options.cors_origins:
-        app.add_middleware(
-            CORSMiddleware, allow_origins=list(options.cors_origins), allow_methods=["*"], allow_headers=["*"]
-        )
+    install_openapi(app, (*_BODIES, *SHAPES), [Depends(server.check_key)])
     return app

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from ninfer.serving.answers import HealthAnswer, ModelAnswer, ModelListAnswer, PropsAnswer, UnhealthyAnswer
 from ninfer.serving.generation_request import served_name
+from ninfer.serving.get_route import add_get_route
 from ninfer.serving.http_errors import unavailable
 from ninfer.serving.openapi import LOCKED_ERRORS, described
 from ninfer.serving.server import Server, json_response
@@ -46,14 +47,14 @@ def add_info_routes(router: APIRouter, server: Server) -> None:
             ("/models", models, described(ModelListAnswer, errors=LOCKED_ERRORS)),
             ("/models/{name:path}", model, described(ModelAnswer, errors=(*LOCKED_ERRORS, 404))),
         ):
-            router.add_api_route(
-                prefix + path, endpoint, dependencies=locked, include_in_schema=shown, openapi_extra=extra
+            add_get_route(
+                router, prefix + path, endpoint, dependencies=locked, include_in_schema=shown, openapi_extra=extra
             )
         extra = described(HealthAnswer, unavailable=UnhealthyAnswer)
-        router.add_api_route(f"{prefix}/health", health, include_in_schema=not shown, openapi_extra=extra)
+        add_get_route(router, f"{prefix}/health", health, include_in_schema=not shown, openapi_extra=extra)
         extra = described(PropsAnswer, errors=LOCKED_ERRORS)
-        router.add_api_route(
-            f"{prefix}/props", props, dependencies=locked, include_in_schema=not shown, openapi_extra=extra
+        add_get_route(
+            router, f"{prefix}/props", props, dependencies=locked, include_in_schema=not shown, openapi_extra=extra
         )
 
 

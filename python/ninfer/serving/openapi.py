@@ -6,12 +6,14 @@ import http
 from collections.abc import Sequence
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request, Response, params
 from fastapi.openapi.utils import get_openapi
+from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from ninfer.serving.answers import ErrorAnswer
+from ninfer.serving.get_route import add_get_route
 
 _REFERENCE = "#/components/schemas/{model}"
 # What any request may meet: late or large headers, our bug, a server that is loading, has failed or has too much to do.
@@ -40,8 +42,8 @@ def described(
     return extra
 
 
-def install_openapi(app: FastAPI, types: Sequence[type[BaseModel]]) -> None:
-    """The page is made when it is first asked for. types: all that `described` was told, by name."""
+def install_openapi(app: FastAPI, types: Sequence[type[BaseModel]], lock: Sequence[params.Depends]) -> None:
+    """GET /openapi.json; the page is made when it is first asked for. types: all that `described` was told, by name."""
 
     def page() -> dict[str, Any]:
         if app.openapi_schema is None:
@@ -56,6 +58,11 @@ def install_openapi(app: FastAPI, types: Sequence[type[BaseModel]]) -> None:
         return app.openapi_schema
 
     app.openapi = page  # type: ignore[method-assign]  # the documented way to extend the page
+
+    async def openapi(_: Request) -> Response:
+        return JSONResponse(app.openapi())
+
+    add_get_route(app.router, "/openapi.json", openapi, dependencies=lock, include_in_schema=False)
 
 
 def _reference(model: type[BaseModel]) -> dict[str, str]:

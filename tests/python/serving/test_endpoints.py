@@ -217,6 +217,11 @@ def test_only_known_keys_open_what_is_locked(engine: ScriptedEngine, model: Serv
             assert client.get("/v1/models", headers={b"authorization": b"Bearer " + known}).status_code == 200
             assert client.get("/v1/models", headers={b"x-api-key": known}).status_code == 200
         assert error_of(client.get("/v1/models", headers={b"x-api-key": "zwei u".encode("utf-16")}), 401)
+        assert error_of(client.get("/openapi.json"), 401)
+        assert client.get("/openapi.json", headers={"x-api-key": "one"}).status_code == 200
+        # Pages of the framework, which load programs from elsewhere.
+        for path in ("/docs", "/redoc", "/docs/oauth2-redirect"):
+            assert error_of(client.get(path, headers={"x-api-key": "one"}), 404)
 
 
 def test_models_props_and_health(client: TestClient, engine: ScriptedEngine) -> None:
@@ -258,6 +263,13 @@ def test_text_endpoints(client: TestClient, model: ServedModel) -> None:
 def test_paths_and_methods_that_do_not_exist_have_the_same_shape(client: TestClient) -> None:
     assert error_of(client.get("/nowhere"), 404)["type"] == "not_found_error"
     error_of(client.get("/v1/chat/completions"), 405)
+
+
+@pytest.mark.parametrize("path", ["/health", "/props", "/v1/models", "/models/alias", "/openapi.json"])
+def test_head_says_what_get_would(client: TestClient, path: str) -> None:
+    whole, head = client.get(path), client.head(path)
+    assert (head.status_code, head.content) == (200, b"")
+    assert head.headers["content-length"] == str(len(whole.content))
 
 
 def test_the_openapi_page_shows_typed_bodies(client: TestClient) -> None:
