@@ -12,6 +12,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
+from ninfer.serving.cross_origin import open_to_pages
 from ninfer.serving.http_errors import ApiError, error_response
 from ninfer.serving.observed_requests import ObservedRequests, RecordSink
 from ninfer.serving.serving_options import ServingOptions
@@ -166,7 +167,7 @@ def server_config(
         max_connections = options.max_connections
 
     return uvicorn.Config(
-        ObservedRequests(HeaderLimit(app, options.max_header_bytes), sinks),
+        ObservedRequests(open_to_pages(HeaderLimit(app, options.max_header_bytes), options.cors_origins), sinks),
         host,
         port,
         http=Connection,
