@@ -27,14 +27,18 @@ ImageRoute image_route(const ContextState& state, const Sequence& sequence, Tier
     return tier == Tier::kDevice ? ImageRoute::kDevice : ImageRoute::kSnapshot;
 }
 
-std::optional<Refusal> check_image_room(const ContextState& state, ImageRoute route) {
-    if (route == ImageRoute::kDevice && state.stores.images().checkpoint_slots_free() < 1)
-        return Refusal{RefusalKind::kNoImageSlots, 1, state.stores.images().checkpoint_slots_free()};
-    if (route == ImageRoute::kSnapshot) {
-        const std::int64_t blocks = state.stores.images().blocks_per_image();
-        if (blocks > state.stores.host().blocks_free())
-            return Refusal{RefusalKind::kNoHostBlocks, blocks, state.stores.host().blocks_free()};
-    }
+ResourceAxes room_of(const ContextState& state, ImageRoute route) {
+    if (route == ImageRoute::kDevice) return {.image_slots_checkpoint = 1};
+    if (route == ImageRoute::kSnapshot) return {.host_blocks = state.stores.images().blocks_per_image()};
+    return {};
+}
+
+std::optional<Refusal> check_room(const ContextState& state, const ResourceAxes& room) {
+    if (room.image_slots_checkpoint > 0 && state.stores.images().checkpoint_slots_free() < room.image_slots_checkpoint)
+        return Refusal{RefusalKind::kNoImageSlots, room.image_slots_checkpoint,
+                       state.stores.images().checkpoint_slots_free()};
+    if (room.host_blocks > state.stores.host().blocks_free())
+        return Refusal{RefusalKind::kNoHostBlocks, room.host_blocks, state.stores.host().blocks_free()};
     return std::nullopt;
 }
 
@@ -97,13 +101,28 @@ LedgerId finished_ledger(ContextState& state, const Sequence& sequence) {
 
 }  // namespace
 
-Result<CheckpointHandle, Refusal> capture(ContextState& state, SequenceHandle handle, const CaptureRequest& request) {
+Result<ResourceAxes, Refusal> capture_room(const ContextState& state, SequenceHandle handle,
+                                           const CaptureRequest& request) {
     const auto found = find_ready(state, handle);
     if (!found) return found.error();
-    const Sequence& sequence = *found.value();
-    if (const auto refusal = check_growth(state, sequence)) return *refusal;
+    if (const auto refusal = check_growth(state, *found.value())) return *refusal;
+    return room_of(state, image_route(state, *found.value(), request.image_tier));
+}
+
+Result<ResourceAxes, Refusal> finish_room(const ContextState& state, SequenceHandle handle,
+                                          const FinishRequest& request) {
+    const auto found = find_ready(state, handle);
+    if (!found) return found.error();
+    return room_of(state, image_route(state, *found.value(), request.image_tier));
+}
+
+Result<CheckpointHandle, Refusal> capture(ContextState& state, SequenceHandle handle, const CaptureRequest& request) {
+    if (const auto refusal = state.check_no_transaction()) return *refusal;
+    const auto room = capture_room(state, handle, request);
+    if (!room) return room.error();
+    if (const auto refusal = check_room(state, room.value())) return *refusal;
+    const Sequence& sequence = state.sequences.at(handle);
     const ImageRoute route = image_route(state, sequence, request.image_tier);
-    if (const auto refusal = check_image_room(state, route)) return *refusal;
 
     Checkpoint checkpoint;
     checkpoint.owner = request.own ? sequence.owner : state.owners.add_owner(OwnerRole::kShared);
@@ -132,11 +151,12 @@ Result<CaptureShape, Refusal> capture_shape(const ContextState& state, SequenceH
 }
 
 Result<OwnerHandle, Refusal> finish(ContextState& state, SequenceHandle handle, const FinishRequest& request) {
-    const auto found = find_ready(state, handle);
-    if (!found) return found.error();
-    const Sequence& sequence = *found.value();
+    if (const auto refusal = state.check_no_transaction()) return *refusal;
+    const auto room = finish_room(state, handle, request);
+    if (!room) return room.error();
+    if (const auto refusal = check_room(state, room.value())) return *refusal;
+    const Sequence& sequence = state.sequences.at(handle);
     const ImageRoute route = image_route(state, sequence, request.image_tier);
-    if (const auto refusal = check_image_room(state, route)) return *refusal;
 
     Checkpoint checkpoint;
     checkpoint.owner = sequence.owner;

@@ -124,6 +124,7 @@ Result<CheckpointSummary, Refusal> summarise(const ContextState& state, Checkpoi
 }
 
 Result<std::int64_t, Refusal> start_copy(ContextState& state, CheckpointHandle handle, Tier tier) {
+    if (const auto refusal = state.check_no_transaction()) return *refusal;
     const auto found = state.owners.find(handle);
     if (!found) return found.error();
     const Checkpoint& checkpoint = *found.value();
@@ -144,6 +145,7 @@ Result<std::int64_t, Refusal> start_copy(ContextState& state, CheckpointHandle h
 }
 
 Result<Nothing, Refusal> drop(ContextState& state, CheckpointHandle handle, Tier tier) {
+    if (const auto refusal = state.check_no_transaction()) return *refusal;
     const auto found = state.owners.find(handle);
     if (!found) return found.error();
     const Checkpoint& checkpoint = *found.value();

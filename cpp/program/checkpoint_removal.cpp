@@ -48,6 +48,7 @@ std::optional<Refusal> check_removal(const ContextState& state, std::span<const 
 }
 
 Result<Nothing, Refusal> delete_checkpoint(ContextState& state, CheckpointHandle checkpoint) {
+    if (const auto refusal = state.check_no_transaction()) return *refusal;
     if (const auto found = state.owners.find(checkpoint); !found) return found.error();
     if (const auto refusal = check_removal(state, {&checkpoint, 1})) return *refusal;
     discard_checkpoint(state, checkpoint);
@@ -56,6 +57,7 @@ Result<Nothing, Refusal> delete_checkpoint(ContextState& state, CheckpointHandle
 }
 
 Result<Nothing, Refusal> release_owner(ContextState& state, OwnerHandle owner) {
+    if (const auto refusal = state.check_no_transaction()) return *refusal;
     const auto found = state.owners.find(owner);
     if (!found) return found.error();
     if (found.value()->role == OwnerRole::kActive) return Refusal{RefusalKind::kActive, 0, 1};

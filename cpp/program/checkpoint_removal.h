@@ -13,9 +13,9 @@ namespace ninfer {
 // or by a sequence that has not computed yet).
 std::optional<Refusal> check_removal(const ContextState& state, std::span<const CheckpointHandle> checkpoints);
 
-// kStaleHandle, and as check_removal.
+// kTransactionOpen, kStaleHandle, and as check_removal.
 Result<Nothing, Refusal> delete_checkpoint(ContextState& state, CheckpointHandle checkpoint);
-// With all its checkpoints. kStaleHandle, kActive, and as check_removal.
+// With all its checkpoints. kTransactionOpen, kStaleHandle, kActive, and as check_removal.
 Result<Nothing, Refusal> release_owner(ContextState& state, OwnerHandle owner);
 
 // Removes a checkpoint, whatever pins it: pinned parts are condemned. Its copies must not be open. Moves no revision.

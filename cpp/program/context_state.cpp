@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "cpp/program/context_transaction.h"
 #include "cpp/program/copy_polling.h"
 
 namespace ninfer {
@@ -32,6 +33,7 @@ Uses count_uses(const ContextState& state) {
         ++uses.ledgers;
     });
     for (const Condemned& condemned : state.condemned) uses.add(condemned.kv, condemned.image);
+    if (state.transaction != nullptr) uses.add(state.transaction->running->kv(), state.transaction->running->image());
     return uses;
 }
 
@@ -67,7 +69,22 @@ void check_checkpoints(const ContextState& state) {
 
 }  // namespace
 
-ContextState::~ContextState() { drain_copies(*this); }
+ContextState::~ContextState() {
+    drain_transaction(*this);
+    drain_copies(*this);
+}
+
+std::optional<Refusal> ContextState::check_no_transaction() const {
+    if (transaction == nullptr) return std::nullopt;
+    return Refusal{RefusalKind::kTransactionOpen, 0, 1};
+}
+
+void ContextState::note_change() {
+    if (transaction != nullptr)
+        transaction->changed_besides = true;
+    else
+        ++resource_revision;
+}
 
 std::optional<Refusal> ContextState::not_ready(const Sequence& sequence) const {
     if (const auto refusal = sequence.not_ready()) return refusal;
@@ -79,7 +96,8 @@ std::optional<Refusal> ContextState::not_ready(const Sequence& sequence) const {
 void ContextState::check_invariants() const {
     stores.check_invariants();
     owners.check_invariants();
-    NINFER_ASSERT_EQ(std::ssize(jobs), stores.copies().open_copies());
+    const std::int64_t copies = transaction != nullptr ? transaction->running->open_copies() : 0;
+    NINFER_ASSERT_EQ(std::ssize(jobs) + copies, stores.copies().open_copies());
     check_sequences(*this);
     check_checkpoints(*this);
     Uses uses = count_uses(*this);
@@ -111,6 +129,11 @@ std::uint64_t ContextState::fingerprint() const {
         fingerprint.add(item.image.value);
     }
     fingerprint.add(resource_revision);
+    if (transaction != nullptr) {
+        fingerprint.add(transaction->running->phase());
+        fingerprint.add(transaction->running->round());
+        for (const CheckpointHandle checkpoint : transaction->checkpoints) fingerprint.add(checkpoint.value);
+    }
     return fingerprint.value();
 }
 

@@ -6,12 +6,14 @@
 //
 // resource_revision moves once per stable change of topology, inactive placement or free capacity: with the call that
 // makes it; where copies make it, with the poll (or cancellation) that ends the last of them. It does not move for a
-// sequence that grows inside its own reservation, nor when a copy starts.
+// sequence that grows inside its own reservation, nor when a copy starts, nor in the middle of an open transaction, which
+// moves it once at its end.
 
 #include <vector>
 
 #include "cpp/program/context_stores.h"
 #include "cpp/program/copy_job.h"
+#include "cpp/program/open_transaction.h"
 #include "cpp/program/owner_table.h"
 #include "cpp/program/sequence_table.h"
 
@@ -40,11 +42,17 @@ struct ContextState {
     OwnerTable owners;
     std::vector<CopyJob> jobs;  // every open copy, in the order of their starts
     std::vector<Condemned> condemned;
+    std::unique_ptr<OpenTransaction> transaction;  // or none
     std::uint64_t resource_revision = 0;
 
     // Why no unit of the sequence may run and nothing may be captured of it now. kCopyFailed, kUnsettled, kCopyInFlight (its
     // image is being read by a copy, perhaps by a cancelled one).
     std::optional<Refusal> not_ready(const Sequence& sequence) const;
+
+    // kTransactionOpen.
+    std::optional<Refusal> check_no_transaction() const;
+    // Something has changed for good outside of any transaction.
+    void note_change();
 
     // Stores, tables, and that each space, image reference and ledger has exactly one user.
     void check_invariants() const;

@@ -14,6 +14,7 @@
 #include "cpp/state/paged_kv_store.h"
 #include "cpp/state/replica_copies.h"
 #include "cpp/state/state_image_store.h"
+#include "cpp/transaction/state_stores.h"
 
 namespace ninfer {
 
@@ -48,6 +49,8 @@ class ContextStores {
     LedgerVerifier& verifier() noexcept { return verifier_; }
     ReplicaCopies& copies() noexcept { return copies_; }
     const ReplicaCopies& copies() const noexcept { return copies_; }
+
+    StateStores state_stores() noexcept { return {&kv_, images_ ? &*images_ : nullptr, &copies_}; }
 
     void check_invariants() const;
     std::uint64_t fingerprint() const;

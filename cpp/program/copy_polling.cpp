@@ -101,7 +101,7 @@ CopyProgress poll_copies(ContextState& state, std::size_t max_bytes) {
         changed = end_job(state, job, end, progress.removed) || changed;
     }
     changed = release_condemned(state) || changed;
-    if (changed) ++state.resource_revision;
+    if (changed) state.note_change();
     progress.open = std::ssize(state.jobs);
     progress.draining = copies.draining_copies();
     return progress;

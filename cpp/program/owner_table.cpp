@@ -29,6 +29,8 @@ Checkpoint OwnerTable::remove(CheckpointHandle handle) {
     return checkpoint;
 }
 
+void OwnerTable::for_each_owner(FunctionRef<void(OwnerHandle, const Owner&)> visit) const { owners_.for_each(visit); }
+
 void OwnerTable::for_each_checkpoint(FunctionRef<void(CheckpointHandle, const Checkpoint&)> visit) const {
     checkpoints_.for_each(visit);
 }

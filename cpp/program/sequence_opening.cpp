@@ -22,29 +22,6 @@ std::optional<Refusal> check_place(const ContextState& state, const SequenceRequ
     return std::nullopt;
 }
 
-// What the source must be for this start, all that its pages do not decide.
-std::optional<Refusal> check_source(const ContextState& state, const Checkpoint& checkpoint, std::int64_t frontier,
-                                    const SequenceRequest& request) {
-    if (checkpoint.awaits_image) return Refusal{RefusalKind::kCopyInFlight, 0, checkpoint.open_copies};
-    if (frontier > checkpoint.frontier) return Refusal{RefusalKind::kBeyondFrontier, frontier, checkpoint.frontier};
-    if (frontier < checkpoint.frontier && state.stores.has_images())
-        return Refusal{RefusalKind::kBackwards, frontier, checkpoint.frontier};
-    const IdentityHeader& header = *state.stores.ledgers().header(checkpoint.ledger).value();
-    if (!(header == request.header)) return Refusal{RefusalKind::kMismatch, frontier, 0};
-    if (request.tokens < frontier) return Refusal{RefusalKind::kOverReservation, frontier, request.tokens};
-    return std::nullopt;
-}
-
-// Checkpoints that go when this one is consumed for a start at `frontier`, besides itself.
-std::vector<CheckpointHandle> deeper_checkpoints(const ContextState& state, CheckpointHandle consumed,
-                                                 std::int64_t frontier) {
-    const Owner& owner = *state.owners.find(state.owners.find(consumed).value()->owner).value();
-    std::vector<CheckpointHandle> deeper;
-    for (const CheckpointHandle handle : owner.checkpoints)
-        if (handle != consumed && state.owners.find(handle).value()->frontier > frontier) deeper.push_back(handle);
-    return deeper;
-}
-
 std::optional<Refusal> check_consumption(const ContextState& state, CheckpointHandle handle,
                                          std::span<const CheckpointHandle> deeper) {
     const Checkpoint& checkpoint = *state.owners.find(handle).value();
@@ -83,14 +60,6 @@ ImageId start_image(ContextState& state, const Checkpoint& checkpoint, bool cons
     return started;
 }
 
-struct SequenceParts {
-    LedgerId ledger;
-    SpaceId kv;
-    ImageId image;
-    OwnerHandle owner;
-    std::int64_t frontier = 0;
-};
-
 void count_inherited(const ContextState& state, Sequence& sequence) {
     if (sequence.seen_counts.empty()) return;
     for (std::int64_t begin = 0; begin < sequence.length;) {
@@ -98,21 +67,6 @@ void count_inherited(const ContextState& state, Sequence& sequence) {
         for (const std::int32_t token : tokens) ++sequence.seen_counts[static_cast<std::size_t>(token)];
         begin += std::ssize(tokens);
     }
-}
-
-SequenceHandle begin_sequence(ContextState& state, const SequenceRequest& request, const SequenceParts& parts) {
-    const SequenceHandle handle = state.sequences.open(request.count_tokens);
-    Sequence& sequence = state.sequences.at(handle);
-    sequence.reserved = request.tokens;
-    sequence.length = parts.frontier;
-    sequence.computed = parts.frontier;
-    sequence.ledger = parts.ledger;
-    sequence.kv = parts.kv;
-    sequence.image = parts.image;
-    sequence.owner = parts.owner;
-    count_inherited(state, sequence);
-    ++state.resource_revision;
-    return handle;
 }
 
 void start_settling(ContextState& state, SequenceHandle handle) {
@@ -133,7 +87,43 @@ void remove_consumed(ContextState& state, CheckpointHandle handle) {
 
 }  // namespace
 
+std::optional<Refusal> check_source(const ContextState& state, const Checkpoint& checkpoint, std::int64_t frontier,
+                                    const SequenceRequest& request) {
+    if (checkpoint.awaits_image) return Refusal{RefusalKind::kCopyInFlight, 0, checkpoint.open_copies};
+    if (frontier > checkpoint.frontier) return Refusal{RefusalKind::kBeyondFrontier, frontier, checkpoint.frontier};
+    if (frontier < checkpoint.frontier && state.stores.has_images())
+        return Refusal{RefusalKind::kBackwards, frontier, checkpoint.frontier};
+    const IdentityHeader& header = *state.stores.ledgers().header(checkpoint.ledger).value();
+    if (!(header == request.header)) return Refusal{RefusalKind::kMismatch, frontier, 0};
+    if (request.tokens < frontier) return Refusal{RefusalKind::kOverReservation, frontier, request.tokens};
+    return std::nullopt;
+}
+
+SequenceHandle begin_sequence(ContextState& state, const SequenceRequest& request, const SequenceParts& parts) {
+    const SequenceHandle handle = state.sequences.open(request.count_tokens);
+    Sequence& sequence = state.sequences.at(handle);
+    sequence.reserved = request.tokens;
+    sequence.length = parts.frontier;
+    sequence.computed = parts.frontier;
+    sequence.ledger = parts.ledger;
+    sequence.kv = parts.kv;
+    sequence.image = parts.image;
+    sequence.owner = parts.owner;
+    count_inherited(state, sequence);
+    return handle;
+}
+
+std::vector<CheckpointHandle> deeper_checkpoints(const ContextState& state, CheckpointHandle source,
+                                                 std::int64_t frontier) {
+    const Owner& owner = *state.owners.find(state.owners.find(source).value()->owner).value();
+    std::vector<CheckpointHandle> deeper;
+    for (const CheckpointHandle handle : owner.checkpoints)
+        if (handle != source && state.owners.find(handle).value()->frontier > frontier) deeper.push_back(handle);
+    return deeper;
+}
+
 Result<SequenceHandle, Refusal> open_root(ContextState& state, const SequenceRequest& request) {
+    if (const auto refusal = state.check_no_transaction()) return *refusal;
     if (const auto refusal = check_place(state, request)) return *refusal;
     auto kv = state.stores.kv().open(pages_of(request.tokens) + request.captures);
     if (!kv) return kv.error();
@@ -142,21 +132,25 @@ Result<SequenceHandle, Refusal> open_root(ContextState& state, const SequenceReq
     if (state.stores.has_images()) parts.image = state.stores.images().open().value();
     parts.ledger = state.stores.ledgers().open(request.header, request.tokens);
     parts.owner = state.owners.add_owner(OwnerRole::kActive);
+    ++state.resource_revision;
     return begin_sequence(state, request, parts);
 }
 
 Result<SequenceHandle, Refusal> open_from(ContextState& state, const SequenceSource& source,
                                           const SequenceRequest& request) {
+    if (const auto refusal = state.check_no_transaction()) return *refusal;
     const auto found = state.owners.find(source.checkpoint);
     if (!found) return found.error();
     const Checkpoint checkpoint = *found.value();
     const std::int64_t frontier = source.frontier.value_or(checkpoint.frontier);
-    const bool consumes = source.use == SourceUse::kConsume;
+    // One that would be cut cannot go on as a checkpoint of an owner that ends before it.
+    const bool takes_owner = source.use != SourceUse::kRetain;
+    const bool consumes = source.use == SourceUse::kConsume || (takes_owner && frontier < checkpoint.frontier);
     NINFER_ASSERT_LE(0, frontier);
     if (const auto refusal = check_source(state, checkpoint, frontier, request)) return *refusal;
     if (const auto refusal = check_place(state, request)) return *refusal;
     std::vector<CheckpointHandle> deeper;
-    if (consumes) {
+    if (takes_owner) {
         deeper = deeper_checkpoints(state, source.checkpoint, frontier);
         if (const auto refusal = check_consumption(state, source.checkpoint, deeper)) return *refusal;
     }
@@ -165,20 +159,22 @@ Result<SequenceHandle, Refusal> open_from(ContextState& state, const SequenceSou
 
     SequenceParts parts{{}, kv.value(), start_image(state, checkpoint, consumes), checkpoint.owner, frontier};
     parts.ledger = state.stores.ledgers().fork(checkpoint.ledger, frontier, request.tokens).value();
-    if (consumes) {
+    if (takes_owner) {
         state.owners.set_role(checkpoint.owner, OwnerRole::kActive);
         for (const CheckpointHandle handle : deeper) discard_checkpoint(state, handle);
-        remove_consumed(state, source.checkpoint);
-        if (frontier < checkpoint.frontier) release_or_condemn(state, {checkpoint.kv, {}});
+        if (consumes) remove_consumed(state, source.checkpoint);
+        if (consumes && frontier < checkpoint.frontier) release_or_condemn(state, {checkpoint.kv, {}});
     } else {
         parts.owner = state.owners.add_owner(OwnerRole::kActive);
     }
     const SequenceHandle handle = begin_sequence(state, request, parts);
+    ++state.resource_revision;
     start_settling(state, handle);
     return handle;
 }
 
 Result<Nothing, Refusal> close_sequence(ContextState& state, SequenceHandle handle) {
+    if (const auto refusal = state.check_no_transaction()) return *refusal;
     const auto found = state.sequences.find(handle);
     if (!found) return found.error();
     const Sequence& sequence = *found.value();

@@ -41,6 +41,8 @@ enum class RefusalKind : std::uint8_t {
     kCopyFailed,        // the engine failed the copy; wanted: bytes, found: 0
     kOutdatedCopy,      // wanted: the epoch noted at the start, found: the epoch now
     kStaleRevision,     // wanted: the resource revision a plan is bound to, found: the revision now
+    kTransactionOpen,   // a transition of resources is open; wanted 0, found 1
+    kNoTargets,         // wanted: targets of a planning session, found: how many it may have
     kMismatch,          // an identity differs; wanted: tokens to match, found: tokens that do
 };
 

@@ -54,6 +54,11 @@ class RunningTransaction {
     bool ended() const noexcept { return has_ended(phase_); }
     const ResourceProjection& projection() const noexcept { return projection_; }
     std::int64_t open_copies() const noexcept { return std::ssize(copies_); }
+    // As they are now, placements apart; one per holding of the plan.
+    std::span<const HoldingResult> holdings() const noexcept { return holdings_; }
+    // Of the new sequence, as far as it is there.
+    SpaceId kv() const noexcept { return kv_; }
+    ImageId image() const noexcept { return image_; }
     ResourceAxes measured_peak() const noexcept { return peak_; }
 
     // It must have ended. Costs the runs of all holdings.

@@ -1,0 +1,219 @@
+#include "cpp/program/context_transaction.h"
+
+#include <limits>
+#include <utility>
+
+#include "cpp/program/capture.h"
+#include "cpp/program/publication_need.h"
+#include "cpp/program/sequence_opening.h"
+
+namespace ninfer {
+
+namespace {
+
+void release_ledger(ContextState& state, LedgerId ledger) {
+    const auto released = state.stores.ledgers().release(ledger);
+    NINFER_ASSERT(released.has_value(), "a checkpoint's ledger is gone before it");
+}
+
+// --- before ---------------------------------------------------------------------------------------------------------
+
+std::optional<Refusal> check_handles(const ContextState& state, const ContextPlan& plan) {
+    NINFER_ASSERT_EQ(plan.checkpoints.size(), plan.resources.holdings().size());
+    for (std::size_t i = 0; i < plan.checkpoints.size(); ++i) {
+        const auto found = state.owners.find(plan.checkpoints[i]);
+        if (!found) return found.error();
+        NINFER_ASSERT(found.value()->kv == plan.resources.holdings()[i].kv, "a checkpoint changed under one handle");
+    }
+    return std::nullopt;
+}
+
+std::optional<Refusal> check_plan(const ContextState& state, const ContextPlan& plan) {
+    if (const auto refusal = check_serial(state)) return refusal;
+    const auto planned = static_cast<std::int64_t>(plan.resources.revision());
+    const auto now = static_cast<std::int64_t>(state.resource_revision);
+    if (planned != now) return Refusal{RefusalKind::kStaleRevision, planned, now};
+    if (const auto refusal = check_handles(state, plan)) return refusal;
+    if (const auto refusal = check_alone(state, plan.publication)) return refusal;
+    if (const auto refusal = check_place(state, plan.publication)) return refusal;
+    const auto need = need_of(state, plan.publication);
+    if (!need) return need.error();
+    // What is captured or finished has to be what was planned for; its own units move no revision.
+    if (need.value().computed != plan.computed || need.value().need.room != plan.resources.need().room)
+        return Refusal{RefusalKind::kStaleRevision, planned, now};
+    return std::nullopt;
+}
+
+// --- while it runs --------------------------------------------------------------------------------------------------
+
+// The record goes; pages and image have gone already, or to somebody else.
+void remove_record(ContextState& state, OpenTransaction& open, CheckpointHandle handle) {
+    const Checkpoint checkpoint = state.owners.remove(handle);
+    release_ledger(state, checkpoint.ledger);
+    if (!state.owners.find(checkpoint.owner)) open.owners_gone.push_back(checkpoint.owner);
+    open.removed.push_back(handle);
+}
+
+// The new one comes before the old one goes, so that the owner stays.
+CheckpointHandle replace_record(ContextState& state, OpenTransaction& open, CheckpointHandle handle, SpaceId kv) {
+    Checkpoint shorter = state.owners.at(handle);
+    shorter.frontier = state.stores.kv().find(kv).value()->frontier;
+    shorter.kv = kv;
+    shorter.ledger = state.stores.ledgers().fork(shorter.ledger, shorter.frontier, shorter.frontier).value();
+    const CheckpointHandle after = state.owners.add(shorter);
+    release_ledger(state, state.owners.remove(handle).ledger);
+    open.shortened.push_back({handle, after, shorter.frontier});
+    return after;
+}
+
+// Brings the owner table to what the transaction has done so far. The source is left to the publication.
+void follow(ContextState& state) {
+    OpenTransaction& open = *state.transaction;
+    const auto holdings = open.running->holdings();
+    for (std::size_t i = 0; i < holdings.size(); ++i) {
+        CheckpointHandle& checkpoint = open.checkpoints[i];
+        if (checkpoint == CheckpointHandle{} || static_cast<std::int32_t>(i) == open.source) continue;
+        if (holdings[i].removed)
+            remove_record(state, open, std::exchange(checkpoint, {}));
+        else if (holdings[i].holding.kv != state.owners.at(checkpoint).kv)
+            checkpoint = replace_record(state, open, checkpoint, holdings[i].holding.kv);
+    }
+}
+
+// --- publication ----------------------------------------------------------------------------------------------------
+
+void publish(ContextState& state, OpenTransaction& open, const AdmissionPublication& admission,
+             ResourceResult& result) {
+    const AdmissionCandidate& candidate = admission.candidate;
+    const SequenceRequest& request = admission.request;
+    SequenceParts parts{{}, open.running->kv(), open.running->image(), {}, candidate.frontier};
+    LedgerStore& ledgers = state.stores.ledgers();
+    if (candidate.is_root()) {
+        parts.ledger = ledgers.open(request.header, request.tokens);
+    } else {
+        const Checkpoint source = state.owners.at(candidate.source);
+        parts.ledger = ledgers.fork(source.ledger, candidate.frontier, request.tokens).value();
+        if (candidate.takes_owner()) parts.owner = source.owner;
+    }
+    if (candidate.takes_owner())
+        state.owners.set_role(parts.owner, OwnerRole::kActive);
+    else
+        parts.owner = state.owners.add_owner(OwnerRole::kActive);
+    result.sequence = begin_sequence(state, request, parts);
+    result.changed = true;
+    if (!open.consumes) return;
+    CheckpointHandle& source = open.checkpoints[static_cast<std::size_t>(open.source)];
+    remove_record(state, open, std::exchange(source, {}));
+}
+
+// A sequence that has gone on meanwhile, or cannot be captured any more, is not: an optional capture is skipped, and the
+// caller of a finish discards.
+bool is_as_planned(const ContextState& state, const OpenTransaction& open, SequenceHandle sequence) {
+    const auto found = state.sequences.find(sequence);
+    return found && found.value()->computed == open.computed;
+}
+
+void publish(ContextState& state, OpenTransaction& open, const CapturePublication& publication,
+             ResourceResult& result) {
+    if (!is_as_planned(state, open, publication.sequence)) return;
+    if (const auto captured = capture(state, publication.sequence, publication.request))
+        result.captured = captured.value();
+}
+
+void publish(ContextState& state, OpenTransaction& open, const FinishPublication& publication, ResourceResult& result) {
+    if (!is_as_planned(state, open, publication.sequence)) return;
+    if (const auto finished = finish(state, publication.sequence, publication.request))
+        result.finished = finished.value();
+}
+
+void publish(ContextState&, OpenTransaction&, const NoPublication&, ResourceResult&) {}
+
+ResourceResult end_transaction(ContextState& state) {
+    const std::unique_ptr<OpenTransaction> open = std::move(state.transaction);
+    const TransactionResult done = open->running->result();
+    const std::uint64_t revision = state.resource_revision;
+    ResourceResult result;
+    result.end = done.end;
+    result.changed = done.changed || open->changed_besides;
+    if (done.end == TransactionEnd::kCommitted)
+        std::visit([&](const auto& one) { publish(state, *open, one, result); }, open->publication);
+    result.changed = result.changed || state.resource_revision != revision;
+    for (std::size_t i = 0; i < open->checkpoints.size(); ++i)
+        if (open->checkpoints[i] != CheckpointHandle{})
+            result.placements.push_back({open->checkpoints[i], done.holdings[i].placement});
+    result.removed = std::move(open->removed);
+    result.shortened = std::move(open->shortened);
+    result.owners_gone = std::move(open->owners_gone);
+    result.used = axes_of(state.stores.copies().used());
+    result.peak = larger_of(done.peak, result.used);
+    state.resource_revision = revision + (result.changed ? 1 : 0);
+    result.revision = state.resource_revision;
+    return result;
+}
+
+std::optional<ResourceResult> after_steps(ContextState& state) {
+    follow(state);
+    if (!state.transaction->running->ended()) return std::nullopt;
+    return end_transaction(state);
+}
+
+}  // namespace
+
+std::optional<Refusal> check_serial(const ContextState& state) {
+    if (const auto refusal = state.check_no_transaction()) return refusal;
+    if (!state.jobs.empty()) return Refusal{RefusalKind::kCopyInFlight, 0, std::ssize(state.jobs)};
+    std::int64_t unsettled = 0;
+    state.sequences.for_each([&](SequenceHandle, const Sequence& sequence) {
+        const bool pages_settled = !state.stores.kv().find(sequence.kv).value()->unsettled();
+        const bool image_settled =
+            !state.stores.has_images() || state.stores.images().find(sequence.image).value()->source == ImageId{};
+        unsettled += pages_settled && image_settled ? 0 : 1;
+    });
+    if (unsettled > 0) return Refusal{RefusalKind::kUnsettled, 0, unsettled};
+    return std::nullopt;
+}
+
+Result<std::optional<ResourceResult>, Refusal> start_transaction(ContextState& state, ContextPlan plan) {
+    if (const auto refusal = check_plan(state, plan)) return *refusal;
+    auto open = std::make_unique<OpenTransaction>();
+    open->source = plan.resources.need().source;
+    open->consumes = plan.resources.need().consumes;
+    open->checkpoints = std::move(plan.checkpoints);
+    open->publication = std::move(plan.publication);
+    open->computed = plan.computed;
+    auto running =
+        RunningTransaction::start(std::move(plan.resources), state.stores.state_stores(), state.resource_revision);
+    if (!running) return running.error();
+    open->running = std::move(running).value();
+    state.transaction = std::move(open);
+    return advance_transaction(state);
+}
+
+std::optional<ResourceResult> advance_transaction(ContextState& state) {
+    if (state.transaction == nullptr) return std::nullopt;
+    state.transaction->running->advance();
+    return after_steps(state);
+}
+
+std::optional<ResourceResult> step_transaction(ContextState& state) {
+    if (state.transaction == nullptr) return std::nullopt;
+    state.transaction->running->step();
+    return after_steps(state);
+}
+
+bool cancel_transaction(ContextState& state) {
+    return state.transaction != nullptr && state.transaction->running->cancel();
+}
+
+void drain_transaction(ContextState& state) {
+    if (state.transaction == nullptr) return;
+    RunningTransaction& running = *state.transaction->running;
+    running.cancel();
+    while (!running.ended()) {
+        state.stores.copies().poll(std::numeric_limits<std::size_t>::max());
+        running.advance();
+    }
+    state.transaction = nullptr;
+}
+
+}  // namespace ninfer

@@ -1,0 +1,48 @@
+#pragma once
+
+// Carries out sealed plans, one at a time.
+//
+// Life of a transition:
+// 1. started: nothing else is open, revision, handles, capacities and protections hold; or it is refused and nothing has
+//    changed. One that copies nothing is over within the call;
+// 2. in each phase of cpp/transaction/running_transaction.h the owner table follows at once: a checkpoint that has gone is
+//    gone here too, with its ledger; a shortened one is replaced by another;
+// 3. at the commit the publication: the sequence of an admission opens, with pages, image and reservation that are all
+//    there; a sequence is captured or finished;
+// 4. ended, committed or aborted: the result is told once, the revision has moved by one if anything has changed.
+//
+// While one is open, whatever would change inactive owners or free capacity is refused with kTransactionOpen: opening,
+// capturing, finishing and closing sequences, placements, removals, planning. The caller comes back at a later boundary; a
+// sequence that is to end holds everything until then. Units of other sequences go on.
+// Finishing, discarding, releasing and capturing without a plan are transitions of no stage: each is over within its call
+// (capture.h, sequence_opening.h, checkpoint_removal.h) under the same rule; one that leaves a copy on its way (an image
+// to Host, a tail) keeps the next plan waiting until that copy has ended.
+
+#include <optional>
+
+#include "cpp/program/context_plan.h"
+#include "cpp/program/context_state.h"
+
+namespace ninfer {
+
+// Why no plan may start now, whatever it is. kTransactionOpen, kCopyInFlight (a copy outside of transactions is open),
+// kUnsettled (a sequence reads another one's image until its first unit).
+std::optional<Refusal> check_serial(const ContextState& state);
+
+// Uses the plan up. The result, if it has ended already. As check_serial; kStaleRevision; kStaleHandle; kNoLane,
+// kOverContext; of captures and finishes what capture.h says, room apart, and kStaleRevision if the sequence has computed
+// since; and as RunningTransaction::start.
+Result<std::optional<ResourceResult>, Refusal> start_transaction(ContextState& state, ContextPlan plan);
+
+// As far as it goes without waiting for a copy. Whoever polls the copies moves the bytes (poll_copies). The result, if it
+// ends with this call; none if nothing is open.
+std::optional<ResourceResult> advance_transaction(ContextState& state);
+// One phase only.
+std::optional<ResourceResult> step_transaction(ContextState& state);
+// Takes effect at the next phase boundary, which is the next step. False if nothing is open, or it is being aborted.
+bool cancel_transaction(ContextState& state);
+
+// Ends the open one, if there is one, without telling anybody: for the end of the state.
+void drain_transaction(ContextState& state);
+
+}  // namespace ninfer
