@@ -29,8 +29,8 @@ class TokenEvent:
 class RequestTimings:
     """prompt_n: prompt tokens the native steps computed, by their own counter; cache_n: those they did not have to.
 
-    queue_ms: from submission to admission; prompt_ms: from there to the first token; predicted_ms: from there to the
-    last. max_tokens: the limit of the output after it was lowered to what the context holds.
+    queue_ms: from the request's arrival to admission; prompt_ms: from there to the first token; predicted_ms: from
+    there to the last. max_tokens: the limit of the output after it was lowered to what the context holds.
     """
 
     prompt_n: int

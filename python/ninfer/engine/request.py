@@ -26,10 +26,14 @@ class CacheHints:
 
 @dataclass(frozen=True)
 class EngineRequest:
-    """What a client asks for. prompt: token ids; timeout_s: longest time from here to the end of the output."""
+    """What a client asks for. prompt: token ids; timeout_s: longest time from its arrival to the end of the output.
+
+    arrived: when the client asked, in seconds of the engine's clock; None for now.
+    """
 
     prompt: list[int]
     params: SamplingParams
+    arrived: float | None = None
     timeout_s: float | None = None
     report_progress: bool = False
     cache: CacheHints = field(default_factory=CacheHints)
@@ -62,14 +66,15 @@ LEGAL_MOVES: dict[RequestState, frozenset[RequestState]] = {
 class Request:
     """The engine's record of one request; only the worker thread changes it after submission.
 
-    Times are the engine clock's seconds. `sequence` is set exactly while the request holds one.
+    Times are the engine clock's seconds; `arrived` is when the client asked. `cache` waits for the prompt cache, which
+    will read it; so far nobody does. `sequence` is set exactly while the request holds one.
     """
 
     id: int
     plan: GenerationPlan
     output: OutputSession
     deliver: Deliver | None
-    submitted: float
+    arrived: float
     deadline: float | None = None
     report_progress: bool = False
     cache: CacheHints = field(default_factory=CacheHints)

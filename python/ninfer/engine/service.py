@@ -108,7 +108,7 @@ class EngineService:
         """
         if deliver is None and self._hand_over is None:
             raise ValueError("without hand_over a request needs its own deliver")
-        submitted = self._clock()
+        arrived = self._clock() if request.arrived is None else request.arrived
         plan = plan_generation(self._model, request.prompt, request.params)
         output = OutputSession(self._model.frontend.tokenizer, plan, self._model.files.config.vocab_size)
         record = Request(
@@ -116,8 +116,8 @@ class EngineService:
             plan=plan,
             output=output,
             deliver=deliver,
-            submitted=submitted,
-            deadline=None if request.timeout_s is None else submitted + request.timeout_s,
+            arrived=arrived,
+            deadline=None if request.timeout_s is None else arrived + request.timeout_s,
             report_progress=request.report_progress,
             cache=request.cache,
         )

@@ -191,7 +191,7 @@ class StepLoop:
             prompt_ms=(request.first_token - request.admitted) * 1e3,
             predicted_n=request.output.token_count,
             predicted_ms=(now - request.first_token) * 1e3,
-            queue_ms=(request.admitted - request.submitted) * 1e3,
+            queue_ms=(request.admitted - request.arrived) * 1e3,
             planning_us=0,
             max_tokens=request.plan.max_tokens,
         )

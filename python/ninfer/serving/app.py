@@ -22,7 +22,7 @@ from ninfer.serving.openai.wire import ChatBody, CompletionBody, RenderFields
 from ninfer.serving.openapi import install_openapi
 from ninfer.serving.running_generation import Generations
 from ninfer.serving.served_model import ServedModel
-from ninfer.serving.server import Server
+from ninfer.serving.server import MAX_ANSWER_BYTES, Server
 from ninfer.serving.serving_options import ServingOptions
 from ninfer.serving.text_routes import add_text_routes
 from ninfer.serving.text_wire import DetokenizeBody, TokenizeBody
@@ -32,6 +32,8 @@ from ninfer.serving.text_workers import TextWorkers
 _API_VERSION = "1"
 # Bodies of the largest size that may be in memory at once.
 _FULL_BODIES = 8
+# Answers of text endpoints that may wait for their readers at once.
+_ANSWERS_BYTES = 2 * MAX_ANSWER_BYTES
 _BODIES = (ChatBody, CompletionBody, NativeCompletionBody, TokenizeBody, DetokenizeBody, RenderFields)
 
 
@@ -40,7 +42,7 @@ def create_app(engine: EnginePort, router: EventRouter, model: ServedModel, opti
     limit = options.max_queued + model.max_concurrency
     generations = Generations(engine, router, limit, options.request_timeout_s)
     bodies = BodyBudget(_FULL_BODIES * options.max_body_bytes)
-    server = Server(engine, model, options, generations, TextWorkers(), bodies)
+    server = Server(engine, model, options, generations, TextWorkers(), bodies, BodyBudget(_ANSWERS_BYTES, "answers"))
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

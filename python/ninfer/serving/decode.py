@@ -16,7 +16,9 @@ from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect
 
 from ninfer.serving.body_budget import BodyShare
+from ninfer.serving.client_presence import ClientLeft
 from ninfer.serving.http_errors import ApiError, bad_field
+from ninfer.serving.json_size import check_json_size
 
 Body = TypeVar("Body", bound=BaseModel)
 # The rest of a refused body would be taken for the next request.
@@ -25,7 +27,7 @@ _CLOSE = {"Connection": "close"}
 
 async def read_body(request: Request, max_bytes: int, timeout_s: float, share: BodyShare) -> bytes:
     """The whole body. 413 over `max_bytes`, before it was read if the client said so; 408 after `timeout_s` without
-    progress; 400 if the client left; 503 if `share` cannot grow."""
+    progress; 503 if `share` cannot grow. Raises ClientLeft if the client left."""
     declared = request.headers.get("content-length", "")
     if declared.isascii() and declared.isdigit() and len(declared) <= 20 and int(declared) > max_bytes:
         raise _too_large(max_bytes)
@@ -39,7 +41,7 @@ async def read_body(request: Request, max_bytes: int, timeout_s: float, share: B
             message = f"no byte of the body came for {timeout_s:g} seconds"
             raise ApiError(408, message, code="body_timeout", headers=_CLOSE) from None
         except ClientDisconnect:
-            raise ApiError(400, "the client left within the body", headers=_CLOSE) from None
+            raise ClientLeft from None
         if piece is None:
             return bytes(body)
         body += piece
@@ -51,8 +53,10 @@ async def read_body(request: Request, max_bytes: int, timeout_s: float, share: B
 def decode_object(body: bytes) -> dict[str, Any]:
     """The JSON object in `body`; 400 for everything else.
 
-    Refused are NaN, infinities, lone surrogates, invalid UTF-8, numbers beyond a double, more than 1,024 levels.
+    Refused are NaN, infinities, lone surrogates, invalid UTF-8, numbers beyond a double, more than 1,024 levels, and
+    what `check_json_size` refuses.
     """
+    check_json_size(body)
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError as error:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 
 from ninfer.engine.events import Cancelled, EngineEvent, Failed, Finished
 from ninfer.engine.request import EngineRequest
 from ninfer.errors import EngineFailedError, QueueFullError
+from ninfer.serving.body_budget import BodyShare
 from ninfer.serving.engine_port import EnginePort
 from ninfer.serving.event_router import EventRouter
 from ninfer.serving.generation_request import GenerationRequest
+from ninfer.serving.work_threads import WorkThreads
 
 CLIENT_LEFT = "the client left"
 CLIENT_LAGS = "the client reads too slowly"
@@ -64,52 +66,58 @@ class Generations:
         self._limit = limit
         self._timeout_s = timeout_s
         self._preparing = 0
-        self._threads = ThreadPoolExecutor(2, thread_name_prefix="ninfer-prepare")
+        self._threads = WorkThreads(2, "ninfer-prepare")
 
-    async def start(self, translate: Callable[[], GenerationRequest]) -> RunningGeneration:
+    async def start(
+        self, translate: Callable[[], GenerationRequest], share: BodyShare, arrived: float
+    ) -> RunningGeneration:
         """Raises what `translate` raises, and what the engine raises for a request it does not take.
 
         Whoever still prepares when the router closes is told that the engine has stopped, however long it would take.
+        Its place, and the share of the body that `translate` holds, count until a thread is done with it. arrived: when
+        the request came, in seconds of time.monotonic.
         """
         if self._preparing >= self._limit:
             raise QueueFullError(self._preparing, 1)
         self._preparing += 1
-        job = self._threads.submit(self._submitted, translate)
-        prepared = asyncio.wrap_future(job)
+        share.hold()
+
+        def gone() -> None:
+            self._preparing -= 1
+            share.let_go()
+
+        job = self._threads.submit(partial(self._submitted, translate, arrived), gone, self._abandon)
+        del translate
         closing = asyncio.ensure_future(self._router.closed.wait())
         try:
-            await asyncio.wait((prepared, closing), return_when=asyncio.FIRST_COMPLETED)
-            if not prepared.done():
+            await asyncio.wait((job.result, closing), return_when=asyncio.FIRST_COMPLETED)
+            if not job.result.done():
                 raise EngineFailedError("the engine has stopped")
-            request, request_id = prepared.result()
         except (asyncio.CancelledError, EngineFailedError):
-            loop = asyncio.get_running_loop()
-            job.add_done_callback(lambda done: self._abandon(done, loop))
+            self._threads.drop(job)
             raise
         finally:
-            prepared.cancel()
             closing.cancel()
-            self._preparing -= 1
+        request, request_id = job.result.result()
         return RunningGeneration(self._engine, self._router, request, request_id)
 
     def close(self) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._threads.close()
 
-    def _submitted(self, translate: Callable[[], GenerationRequest]) -> tuple[GenerationRequest, int]:
+    def _submitted(self, translate: Callable[[], GenerationRequest], arrived: float) -> tuple[GenerationRequest, int]:
         request = translate()
         wanted = EngineRequest(
             prompt=request.prompt,
             params=request.params,
+            arrived=arrived,
             timeout_s=self._timeout_s,
             report_progress=request.report_progress,
             cache=request.cache,
         )
         return request, self._engine.submit(wanted)
 
-    def _abandon(self, job: Future[tuple[GenerationRequest, int]], loop: asyncio.AbstractEventLoop) -> None:
+    def _abandon(self, submitted: tuple[GenerationRequest, int]) -> None:
         """The client left while its request was being submitted, so nobody else knows that it has to be cancelled."""
-        if job.cancelled() or job.exception() is not None:
-            return
-        _, request_id = job.result()
+        _, request_id = submitted
         self._engine.cancel(request_id, CLIENT_LEFT)
-        loop.call_soon_threadsafe(self._router.release, request_id)
+        self._router.release(request_id)

@@ -15,7 +15,7 @@ from tests.fixtures.seed import SEED
 
 def request(number: int) -> Request:
     nothing: Any = None  # the scheduler looks at neither plan nor output
-    return Request(number, nothing, nothing, None, submitted=0.0)
+    return Request(number, nothing, nothing, None, arrived=0.0)
 
 
 def admit(scheduler: Scheduler) -> Request:

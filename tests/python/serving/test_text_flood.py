@@ -84,6 +84,9 @@ def test_who_leaves_gives_the_place_back(client: httpx2.Client, monkeypatch: pyt
 
     with ThreadPoolExecutor(MAX_WAITING) as threads:
         list(threads.map(lambda _: leave(), range(MAX_WAITING)))
+    # The server has seen them leave once requests that came later have been answered.
+    for _ in range(5):
+        assert client.get("/health").status_code == 200
     # All have left; the one that had begun still holds the thread, the others are gone without ever beginning.
     with ThreadPoolExecutor(MAX_WAITING) as threads:
         later = threads.submit(client.post, "/tokenize", json=BODIES["/tokenize"])
