@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from ninfer.errors import RequestError
-from ninfer.frontend.chat_encoder import EncodedChat, encode_chat
+from ninfer.frontend.chat_encoder import EncodedChat, RenderedChat, render_chat
 from ninfer.frontend.chat_prompt import ChatPrompt
 from ninfer.frontend.chat_template import ChatTemplate
 from ninfer.frontend.template_source import (
@@ -29,13 +29,28 @@ class ModelFrontend:
     tokenizer: Tokenizer
     template: ChatTemplate | None
 
-    def encode_chat(self, prompt: ChatPrompt, *, parse_special_in_content: bool = False) -> EncodedChat:
+    def encode_chat(
+        self, prompt: ChatPrompt, *, parse_special_in_content: bool = False, most_tokens: int | None = None
+    ) -> EncodedChat:
+        """Raises what `render_chat` and, for most_tokens, `check_length` raise."""
+        rendered = self.render_chat(prompt, parse_special_in_content=parse_special_in_content)
+        if most_tokens is not None:
+            self.check_length(rendered.text, most_tokens)
+        return rendered.encoded(self.tokenizer)
+
+    def render_chat(self, prompt: ChatPrompt, *, parse_special_in_content: bool = False) -> RenderedChat:
         """Raises RequestError if the model has no template, or one that ignores the tools of the request."""
         if self.template is None:
             raise RequestError("messages", "the model has no chat template; give one with --chat-template FILE")
         if prompt.tools and not self.template.reads_tools:
             raise RequestError("tools", "the model's chat template ignores tools")
-        return encode_chat(self.template, self.tokenizer, prompt, parse_special_in_content=parse_special_in_content)
+        return render_chat(self.template, self.tokenizer, prompt, parse_special_in_content=parse_special_in_content)
+
+    def check_length(self, text: str, most_tokens: int) -> None:
+        """Raises RequestError for a text that is too long however it is tokenised, so that nobody needs to."""
+        least = self.tokenizer.fewest_tokens(text)
+        if least > most_tokens:
+            raise RequestError("prompt", f"at least {least} tokens, the context holds {most_tokens}")
 
 
 def load_frontend(files: ModelFiles, template_file: Path | None, clock: Callable[[], datetime]) -> ModelFrontend:

@@ -19,6 +19,21 @@ class EncodedChat:
     token_ids: list[int]
 
 
+@dataclass(frozen=True)
+class RenderedChat:
+    """A rendered prompt that is not tokenised yet. marked: the text with the content's signs marked, None where no sign
+    needs it."""
+
+    text: str
+    marked: str | None
+    marks: ContentMarks
+
+    def encoded(self, tokenizer: Tokenizer) -> EncodedChat:
+        if self.marked is None:
+            return EncodedChat(self.text, tokenizer.encode(self.text, add_special=False, parse_special=True))
+        return EncodedChat(self.text, _token_ids(tokenizer, self.marks, self.marked, self.text))
+
+
 def encode_chat(
     template: ChatTemplate, tokenizer: Tokenizer, prompt: ChatPrompt, *, parse_special_in_content: bool = False
 ) -> EncodedChat:
@@ -28,20 +43,28 @@ def encode_chat(
     only come about by joining; `parse_special_in_content` turns that off. Where the request writes none, the ids are
     those of the rendered text.
     """
+    return render_chat(template, tokenizer, prompt, parse_special_in_content=parse_special_in_content).encoded(
+        tokenizer
+    )
+
+
+def render_chat(
+    template: ChatTemplate, tokenizer: Tokenizer, prompt: ChatPrompt, *, parse_special_in_content: bool = False
+) -> RenderedChat:
+    """The first half of `encode_chat`."""
     prompt = normalised_prompt(prompt)
     moment = template.now()
     plain = template.render_at(moment, prompt)
     source = template.source.default + (template.source.tool_use or "")
     marks = ContentMarks(tokenizer.special_texts, source, prompt)
     if parse_special_in_content or not marks.needed:
-        return EncodedChat(plain, tokenizer.encode(plain, add_special=False, parse_special=True))
+        return RenderedChat(plain, None, marks)
     marked = template.render_at(moment, marks.with_all_signs_marked(prompt))
     if marks.unmarked(marked) != plain:
         # The template looks at the signs. It sees its input unchanged now, save for whole special tokens, and parts
         # of them at the ends of strings.
         marked = template.render_at(moment, marks.with_tokens_marked(prompt))
-    text = marks.unmarked(marked)
-    return EncodedChat(text, _token_ids(tokenizer, marks, marked, text))
+    return RenderedChat(marks.unmarked(marked), marked, marks)
 
 
 def _token_ids(tokenizer: Tokenizer, marks: ContentMarks, marked: str, text: str) -> list[int]:

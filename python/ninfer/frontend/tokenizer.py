@@ -8,12 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import tokenizers
+from tokenizers import normalizers
 
 from ninfer.errors import RequestError
 from ninfer.frontend.byte_alphabet import spelled_bytes
 from ninfer.frontend.gguf_tokenizer import gguf_tokenizer_parts
 from ninfer.frontend.hf_tokenizer import hf_tokenizer_parts
 from ninfer.frontend.tokenizer_parts import TokenizerParts
+
+# Composing characters makes UTF-8 shorter, by up to 3.5: U+1FBE U+0308 U+0301 becomes U+0390.
+_COMPOSED_SHRINK = 4
 
 
 class Tokenizer:
@@ -68,6 +72,11 @@ class Tokenizer:
         backend = self._backend if parse_special else self._text_backend
         return list(_encoding(backend.encode_batch_fast, text, add_special).ids)
 
+    def fewest_tokens(self, text: str) -> int:
+        """How many tokens `text` has at least, without tokenising it; a rough bound, 0 where there is none."""
+        most = self._token_bytes_at_most
+        return 0 if most is None else -(-len(text.encode(errors="replace")) // most)
+
     def special_spans(self, text: str) -> list[tuple[int, int, int]]:
         """Where the special tokens of `text` stand: (first character, end, id), in order."""
         encoding = _encoding(self._backend.encode_batch, text, False)
@@ -105,6 +114,18 @@ class Tokenizer:
         if spelling is None:
             raise RequestError("tokens", f"{token_id} is no token id; the vocabulary has {self.vocab_size}")
         return spelled_bytes(spelling)
+
+    @cached_property
+    def _token_bytes_at_most(self) -> int | None:
+        """How many bytes of a text one token can stand for; None if there is no end to it."""
+        normalizer = self._backend.normalizer
+        if normalizer is not None and not isinstance(normalizer, normalizers.NFC):
+            return None
+        if any(token.lstrip or token.rstrip for token in self._backend.get_added_tokens_decoder().values()):
+            # Such a token takes the blanks around it with it.
+            return None
+        longest = max(len(self.token_bytes(token)) for token in range(self.vocab_size) if token not in self.missing_ids)
+        return longest * (1 if normalizer is None else _COMPOSED_SHRINK)
 
     def _spelling(self, token_id: int) -> str | None:
         return self._backend.id_to_token(token_id) if 0 <= token_id < self.vocab_size else None

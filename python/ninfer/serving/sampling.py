@@ -9,7 +9,7 @@ from typing import Any
 
 from ninfer.engine.sampling_params import SamplingParams
 from ninfer.serving.http_errors import bad_field
-from ninfer.serving.wire import MAX_STOP_CHARACTERS, MAX_STOPS, GenerationFields
+from ninfer.serving.wire import MAX_BIASES, MAX_STOP_CHARACTERS, MAX_STOPS, GenerationFields
 
 _SAME_NAME = (
     "temperature",
@@ -62,6 +62,8 @@ def _stops(given: str | list[str]) -> tuple[str, ...]:
 
 
 def _biases(given: Mapping[str, Any]) -> dict[int, float]:
+    if len(given) > MAX_BIASES:
+        raise bad_field("logit_bias", f"at most {MAX_BIASES} biases, found {len(given)}")
     biases = {}
     for name, value in given.items():
         if not (name.isascii() and name.isdigit() and len(name) <= 10):

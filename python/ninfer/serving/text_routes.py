@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import orjson
 from fastapi import APIRouter, Request, Response
 
 from ninfer.serving.answers import DetokenizeAnswer, RenderAnswer, TokenizeAnswer
 from ninfer.serving.decode import checked, decode_object, without_nulls
+from ninfer.serving.http_errors import bad_field
 from ninfer.serving.openai.chat_prompt import chat_prompt
 from ninfer.serving.openai.wire import RenderFields
 from ninfer.serving.openapi import TEXT_ERRORS, described
 from ninfer.serving.served_model import ServedModel
 from ninfer.serving.server import Server
 from ninfer.serving.text_wire import DetokenizeBody, TokenizeBody
+
+_PIECE_TOKENS = 4096
 
 
 def add_text_routes(router: APIRouter, server: Server) -> None:
@@ -41,13 +46,24 @@ def add_text_routes(router: APIRouter, server: Server) -> None:
 
 def _tokenized(body: bytes, model: ServedModel) -> dict[str, Any]:
     fields = checked(TokenizeBody, without_nulls(decode_object(body)))
+    most, found = model.most_text_bytes, len(fields.content.encode())
+    if found > most:
+        raise bad_field("content", f"{found} bytes; at most {most} are tokenised at once")
     tokenizer = model.frontend.tokenizer
     ids = tokenizer.encode(
         fields.content, add_special=fields.add_special is True, parse_special=fields.parse_special is not False
     )
-    if fields.with_pieces:
-        return {"tokens": [{"id": token_id, "piece": _piece(tokenizer.token_bytes(token_id))} for token_id in ids]}
-    return {"tokens": ids}
+    if not fields.with_pieces:
+        return {"tokens": _array(ids, lambda token_id: token_id)}
+    return {"tokens": _array(ids, lambda token_id: {"id": token_id, "piece": _piece(tokenizer.token_bytes(token_id))})}
+
+
+def _array(ids: list[int], shown: Callable[[int], Any]) -> orjson.Fragment:
+    """The JSON array of what is shown of each id. Made in pieces: the objects of all at once would take gigabytes, and
+    nothing else runs while a piece is made."""
+    starts = range(0, len(ids), _PIECE_TOKENS)
+    pieces = [orjson.dumps([shown(token_id) for token_id in ids[at : at + _PIECE_TOKENS]])[1:-1] for at in starts]
+    return orjson.Fragment(b"[" + b",".join(pieces) + b"]")
 
 
 def _piece(content: bytes) -> str | list[int]:
@@ -66,4 +82,4 @@ def _detokenized(body: bytes, model: ServedModel) -> dict[str, Any]:
 def _rendered(body: bytes, model: ServedModel) -> dict[str, Any]:
     raw = without_nulls(decode_object(body))
     prompt = chat_prompt(checked(RenderFields, raw), raw)
-    return {"prompt": model.frontend.encode_chat(prompt).text}
+    return {"prompt": model.frontend.render_chat(prompt).text}

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from ninfer.serving.wire import TokenIds
+
+MAX_TEXT_TOKENS = 1 << 20
 
 _OPEN = ConfigDict(strict=True, extra="ignore", allow_inf_nan=False)
 
@@ -25,4 +29,4 @@ class DetokenizeBody(BaseModel):
 
     model_config = _OPEN
 
-    tokens: TokenIds
+    tokens: Annotated[TokenIds, Field(max_length=MAX_TEXT_TOKENS)]

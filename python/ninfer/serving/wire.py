@@ -16,13 +16,18 @@ class FirstError(FailFast):
 
 MAX_STOPS = 32
 MAX_STOP_CHARACTERS = 256
+MAX_STOP_TOKEN_IDS = 1024
+MAX_BIASES = 4096
 
 StopStrings = Annotated[
     str | Annotated[list[str], FirstError()],
     Field(description=f"At most {MAX_STOPS} strings of at most {MAX_STOP_CHARACTERS} characters."),
 ]
 # Large and shallow: checked element by element where it is read, so that a wrong one costs one error and not a million.
-LogitBias = Annotated[dict[str, Any], WithJsonSchema({"type": "object", "additionalProperties": {"type": "number"}})]
+LogitBias = Annotated[
+    dict[str, Any],
+    WithJsonSchema({"type": "object", "additionalProperties": {"type": "number"}, "maxProperties": MAX_BIASES}),
+]
 TokenIds = Annotated[list[int], FirstError()]
 _IDS_SCHEMA = {"type": "array", "items": {"type": "integer"}}
 _PROMPT_SCHEMA = {"anyOf": [{"type": "string"}, _IDS_SCHEMA]}
@@ -64,7 +69,7 @@ class GenerationFields(BaseModel):
     repeat_last_n: int | None = None
     min_tokens: int | None = None
     stop: StopStrings | None = None
-    stop_token_ids: TokenIds | None = None
+    stop_token_ids: Annotated[TokenIds, Field(max_length=MAX_STOP_TOKEN_IDS)] | None = None
     ignore_eos: bool | None = None
     logit_bias: LogitBias | None = None
 

@@ -57,7 +57,12 @@ def test_an_empty_prompt_is_the_token_that_begins_a_text(
 ) -> None:
     tokenizer = model.frontend.tokenizer
     beginning: Any = SimpleNamespace(
-        bos_id=7, pad_id=None, encode=tokenizer.encode, has_token=tokenizer.has_token, eos_ids=tokenizer.eos_ids
+        bos_id=7,
+        pad_id=None,
+        encode=tokenizer.encode,
+        fewest_tokens=tokenizer.fewest_tokens,
+        has_token=tokenizer.has_token,
+        eos_ids=tokenizer.eos_ids,
     )
     with_bos = replace(model, frontend=replace(model.frontend, tokenizer=beginning))
     with TestClient(create_app(engine, engine.router, with_bos, options)) as client:

@@ -14,6 +14,7 @@ from ninfer.serving.openai.translate import prompt_ids
 from ninfer.serving.sampling import sampling_of
 from ninfer.serving.served_model import ServedModel
 from ninfer.serving.serving_options import ServingOptions
+from ninfer.serving.wire import MAX_BIASES
 
 
 def native_completion_request(
@@ -47,6 +48,8 @@ def _bias_object(given: Any) -> Any:
     """Pairs as an object, false as minus infinity's stand-in; what is neither is left for the check to refuse."""
     if not isinstance(given, list):
         return given
+    if len(given) > MAX_BIASES:
+        raise bad_field("logit_bias", f"at most {MAX_BIASES} pairs, found {len(given)}")
     biases = {}
     for pair in given:
         if not isinstance(pair, list) or len(pair) != 2 or isinstance(pair[0], bool) or not isinstance(pair[0], int):

@@ -30,7 +30,9 @@ def chat_request(
     max_tokens = fields.max_tokens if fields.max_completion_tokens is None else fields.max_completion_tokens
     params = sampling_of(fields, model.default_sampling, max_tokens=max_tokens, logprobs=_chat_logprobs(fields))
     encoded = model.frontend.encode_chat(
-        chat_prompt(fields, raw), parse_special_in_content=options.parse_special_in_content
+        chat_prompt(fields, raw),
+        parse_special_in_content=options.parse_special_in_content,
+        most_tokens=model.max_context,
     )
     return GenerationRequest(
         prompt=model.token_prompt(encoded.token_ids),
@@ -74,6 +76,7 @@ def prompt_ids(prompt: str | list[Any] | None, model: ServedModel) -> list[int]:
         prompt = prompt[0]
     if prompt is None or isinstance(prompt, str):
         return model.text_prompt(prompt or "")
+    model.check_length(prompt)
     for token in prompt:
         if not isinstance(token, int) or isinstance(token, bool):
             raise bad_field("prompt", f"expected token ids, found {json_type(token)}")

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ninfer.serving.wire import FirstError, GenerationFields, PromptInput, StreamOptions
 
+MAX_MESSAGES = 16_384
 _OPEN = ConfigDict(strict=True, extra="allow", allow_inf_nan=False)
 
 
@@ -95,7 +96,7 @@ class RenderFields(BaseModel):
 
     model_config = ConfigDict(strict=True, extra="ignore", allow_inf_nan=False)
 
-    messages: Annotated[list[ChatMessage], FirstError()]
+    messages: Annotated[list[ChatMessage], FirstError(), Field(max_length=MAX_MESSAGES)]
     tools: Annotated[list[Tool], FirstError()] | None = None
     tool_choice: Literal["none", "auto", "required"] | dict[str, Any] | None = None
     add_generation_prompt: bool | None = None
