@@ -34,27 +34,33 @@ def normalised_prompt(prompt: ChatPrompt) -> ChatPrompt:
 
     null means absent; tool-call arguments are objects; reasoning stands under the names that templates look for.
     """
-    _refuse_deep_nesting([prompt.messages, prompt.tools, prompt.template_kwargs])
+    for param, value in (
+        ("messages", prompt.messages),
+        ("tools", prompt.tools),
+        ("chat_template_kwargs", prompt.template_kwargs),
+    ):
+        _refuse_deep_nesting(param, value)
     if prompt.add_generation_prompt and prompt.continue_final_message:
         raise RequestError("continue_final_message", "cannot be combined with add_generation_prompt")
-    return replace(prompt, messages=[_normalised_message(message) for message in prompt.messages])
+    messages = [_normalised_message(message, f"messages[{index}]") for index, message in enumerate(prompt.messages)]
+    return replace(prompt, messages=messages)
 
 
-def _normalised_message(message: Mapping[str, Any]) -> dict[str, Any]:
+def _normalised_message(message: Mapping[str, Any], path: str) -> dict[str, Any]:
     if not isinstance(message, Mapping):
         raise RequestError("messages", f"a message is an object, not {type(message).__name__}")
     present = {key: value for key, value in message.items() if value is not None}
     reasoning = next((present[key] for key in _REASONING_KEYS if key in present), None)
     if reasoning is not None:
         present = {"thinking": reasoning, **present, "reasoning_content": reasoning}
-    return with_argument_objects(present)
+    return with_argument_objects(present, path)
 
 
-def _refuse_deep_nesting(value: Any) -> None:
-    level = [value]
+def _refuse_deep_nesting(param: str, value: Any) -> None:
+    level = [[value]]
     for _ in range(_MAX_NESTING):
         inner = (item.values() if isinstance(item, Mapping) else item for item in level)
         level = [item for items in inner for item in items if isinstance(item, Mapping | list | tuple)]
         if not level:
             return
-    raise RequestError("messages", f"objects and lists are nested more than {_MAX_NESTING} levels deep")
+    raise RequestError(param, f"objects and lists are nested more than {_MAX_NESTING} levels deep")

@@ -48,7 +48,8 @@ class ChatTemplate:
         continue_final_message: bool = False,
         **kwargs: Any,
     ) -> str:
-        """The prompt's text; RequestError with the template's own message where it refuses the conversation."""
+        """The prompt's text; RequestError with the template's own message where it refuses the conversation, or only
+        because of `kwargs`."""
         prompt = ChatPrompt(messages, tools, add_generation_prompt, continue_final_message, kwargs)
         return self.render_at(self._clock(), prompt)
 
@@ -76,21 +77,31 @@ class ChatTemplate:
 
     def _rendered(self, moment: datetime, prompt: ChatPrompt, messages: Sequence[Mapping[str, Any]]) -> str:
         template = self._default if prompt.tools is None else self._tool_use
-        variables: dict[str, Any] = {
-            "documents": None,
-            "strftime_now": moment.strftime,
-            **self._special_tokens,
-            **prompt.template_kwargs,
+        common = {"documents": None, "strftime_now": moment.strftime, **self._special_tokens}
+        named = {
             "messages": list(messages),
             "tools": None if prompt.tools is None else list(prompt.tools),
             "add_generation_prompt": prompt.add_generation_prompt,
         }
         try:
-            return template.render(variables)
-        except jinja2.TemplateError as error:
-            raise RequestError("messages", f"the chat template refuses: {error.message}") from error
+            return template.render({**common, **prompt.template_kwargs, **named})
         except Exception as error:  # a template may run into anything that Python's values can raise
-            raise RequestError("messages", f"the chat template fails: {type(error).__name__}: {error}") from error
+            kwargs_to_blame = bool(prompt.template_kwargs) and _renders(template, {**common, **named})
+            raise _refusal("chat_template_kwargs" if kwargs_to_blame else "messages", error) from error
+
+
+def _renders(template: jinja2.Template, variables: Mapping[str, Any]) -> bool:
+    try:
+        template.render(variables)
+    except Exception:  # as above
+        return False
+    return True
+
+
+def _refusal(param: str, error: Exception) -> RequestError:
+    if isinstance(error, jinja2.TemplateError):
+        return RequestError(param, f"the chat template refuses: {error.message}")
+    return RequestError(param, f"the chat template fails: {type(error).__name__}: {error}")
 
 
 def _tagged(messages: Sequence[Mapping[str, Any]], tag: str) -> dict[str, Any]:

@@ -121,17 +121,48 @@ def test_null_means_absent_and_reasoning_has_all_its_names() -> None:
 def test_arguments_become_objects(arguments: object, expected: object) -> None:
     nested = {"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": arguments}}, "odd"]}
     flat = {"role": "assistant", "tool_calls": [{"name": "f", "arguments": arguments}]}
-    assert with_argument_objects(nested)["tool_calls"] == [{"function": {"name": "f", "arguments": expected}}, "odd"]
-    assert with_argument_objects(flat)["tool_calls"] == [{"name": "f", "arguments": expected}]
-    assert with_argument_objects({"tool_calls": arguments}) == {"tool_calls": arguments}
+    assert with_argument_objects(nested, "")["tool_calls"] == [
+        {"function": {"name": "f", "arguments": expected}},
+        "odd",
+    ]
+    assert with_argument_objects(flat, "")["tool_calls"] == [{"name": "f", "arguments": expected}]
+    assert with_argument_objects({"tool_calls": arguments}, "") == {"tool_calls": arguments}
 
 
-def test_deep_nesting_is_refused() -> None:
+@pytest.mark.parametrize("value", ["NaN", "-Infinity", "1e999", '"\\ud800"', '{"b": ["\\udc00"]}'])
+def test_arguments_that_are_no_json_are_refused_where_they_stand(value: str) -> None:
+    calls = [{"function": {"name": "f", "arguments": one}} for one in ('{"a": "NaN"}', f'{{"a": {value}}}')]
+    with pytest.raises(RequestError) as caught:
+        _render("{{ messages }}", [*HI, {"role": "assistant", "content": "", "tool_calls": calls}])
+    assert caught.value.param == "messages[1].tool_calls[1].function.arguments"
+
+
+@pytest.mark.parametrize("param", ["messages", "tools", "chat_template_kwargs"])
+def test_deep_nesting_is_refused_where_it_stands(param: str) -> None:
     nested: Any = "x"
     for _ in range(100_000):
         nested = [nested]
-    with pytest.raises(RequestError, match="nested"):
-        _render("{{ messages }}", [{"role": "user", "content": nested}])
+    messages = [{"role": "user", "content": nested if param == "messages" else "hi"}]
+    more: dict[str, Any] = {"tools": {"tools": [{"a": nested}]}, "chat_template_kwargs": {"a": nested}}.get(param, {})
+    with pytest.raises(RequestError, match="nested") as caught:
+        _render("{{ messages }}{{ tools }}", messages, **more)
+    assert caught.value.param == param
+
+
+@pytest.mark.parametrize(
+    ("text", "kwargs", "param"),
+    [
+        ("{{ strftime_now('%d') }}", {"strftime_now": 3}, "chat_template_kwargs"),
+        ("{% if depth %}{{ depth + 1 }}{% endif %}", {"depth": "deep"}, "chat_template_kwargs"),
+        ("{% if mode == 'x' %}{{ raise_exception('no such mode') }}{% endif %}", {"mode": "x"}, "chat_template_kwargs"),
+        ("{{ messages[0].content + 1 }}", {"mode": "x"}, "messages"),
+        ("{{ messages[0].content + 1 }}", {}, "messages"),
+    ],
+)
+def test_what_makes_a_template_fail_is_named(text: str, kwargs: dict[str, Any], param: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        _render(text, **kwargs)
+    assert caught.value.param == param
 
 
 def test_tool_use_template_takes_over_when_there_are_tools() -> None:
