@@ -7,7 +7,9 @@ import signal
 import socket
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,9 @@ import httpx2
 import pytest
 
 from ninfer.demo import HYBRID_DIRECTORY
-from tests.fixtures.ninfer_server import SECONDS, free_port, ninfer_serve
+from tests.fixtures.ninfer_server import SECONDS, ServerProcess, free_port, ninfer_serve
 from tests.python.serving.event_stream import stream_chunks
+from tests.python.serving.live_server import wait_until
 
 ENDLESS = {"prompt": "one two", "max_tokens": 30_000, "ignore_eos": True}
 BUSY = ("--demo", "--port", "0", "--threads", "2", "--max-concurrency", "2")
@@ -24,19 +27,26 @@ BUSY = ("--demo", "--port", "0", "--threads", "2", "--max-concurrency", "2")
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_running_and_queued_requests_get_a_last_event(number: signal.Signals) -> None:
-    with ninfer_serve(*BUSY) as server, httpx2.Client(timeout=SECONDS) as client, ThreadPoolExecutor(1) as threads:
+    with (
+        ninfer_serve(*BUSY, "--max-queued", "2") as server,
+        httpx2.Client(timeout=SECONDS) as client,
+        ThreadPoolExecutor(2) as threads,
+    ):
         url = f"{server.url()}/v1/completions"
-        streams = [
-            client.send(client.build_request("POST", url, json={**ENDLESS, "stream": True}), stream=True)
-            for _ in range(3)
-        ]
-        text = streams[0].iter_text()
-        begun = next(text)
-        whole = threads.submit(httpx2.post, url, json=ENDLESS, timeout=SECONDS)
-        time.sleep(0.3)
+        ask = client.build_request("POST", url, json={**ENDLESS, "stream": True})
+        streams, texts, begun = [], [], ["", "", ""]
+        for number_of_stream in range(3):
+            streams.append(client.send(ask, stream=True))
+            texts.append(streams[-1].iter_text())
+            if number_of_stream < 2:
+                begun[number_of_stream] = next(texts[-1])
+        # One of two finds the queue full, so the other one is in it.
+        asked = [threads.submit(httpx2.post, url, json=ENDLESS, timeout=SECONDS) for _ in range(2)]
+        [full], [queued] = wait(asked, SECONDS, FIRST_COMPLETED)
+        assert full.result().status_code == 429
         assert server.stop(number) == 0
-        ends = [begun + "".join(text), *("".join(stream.iter_text()) for stream in streams[1:])]
-        refused = whole.result(SECONDS)
+        ends = [first + "".join(text) for first, text in zip(begun, texts, strict=True)]
+        refused = queued.result(SECONDS)
     for stream in ends:
         error = stream_chunks(stream)[-1]["error"]
         assert "shutdown" in error["message"] and error["code"] == "unavailable"
@@ -101,6 +111,17 @@ def test_while_a_model_loads_every_request_hears_so_and_a_signal_still_ends_it(
     assert server.lines == []
 
 
+def wait_until_computing(server: ServerProcess) -> None:
+    """Returns once the process has used half a second of CPU time more than now."""
+
+    def cpu_seconds() -> float:
+        fields = Path(f"/proc/{server.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    before = cpu_seconds()
+    wait_until(lambda: cpu_seconds() - before > 0.5, SECONDS)
+
+
 def test_a_template_that_never_ends_does_not_keep_the_process(tmp_path: Path) -> None:
     template = tmp_path / "endless.jinja"
     loops = "{% for a in range(99999) %}" * 3 + "{% endfor %}" * 3
@@ -109,7 +130,7 @@ def test_a_template_that_never_ends_does_not_keep_the_process(tmp_path: Path) ->
     with ninfer_serve(*BUSY, "--chat-template", str(template)) as server, ThreadPoolExecutor(1) as threads:
         url = server.url()
         waiting = threads.submit(httpx2.post, f"{url}/v1/chat/completions", json=body, timeout=SECONDS)
-        time.sleep(0.5)
+        wait_until_computing(server)
         assert httpx2.get(f"{url}/health", timeout=SECONDS).status_code == 200
         assert server.stop() == 0
         refused = waiting.result(SECONDS)
@@ -122,33 +143,43 @@ def test_a_unit_that_takes_minutes_keeps_neither_its_client_nor_the_process() ->
     with ninfer_serve(*BUSY, *slow) as server, httpx2.Client(timeout=SECONDS) as client:
         request = client.build_request("POST", f"{server.url()}/v1/completions", json=body)
         stream = client.send(request, stream=True)
-        time.sleep(0.5)
+        wait_until_computing(server)
         assert server.stop() == 0
         error = stream_chunks("".join(stream.iter_text()))[-1]["error"]
     assert "shutdown" in error["message"]
     assert any("the engine is still computing after 3.0 s" in line for line in server.errors)
 
 
+@contextmanager
+def a_body_that_does_not_come(url: str) -> Iterator[None]:
+    """The server reads the request by the time that the block begins, since it reads what came first first."""
+    host, _, port = url.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port))) as connection:
+        connection.sendall(b"POST /tokenize HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{")
+        for _ in range(2):
+            assert httpx2.get(f"{url}/health", timeout=SECONDS).status_code == 200
+        yield
+
+
+def refuses_connections(url: str) -> bool:
+    try:
+        httpx2.get(f"{url}/health", timeout=SECONDS)
+    except httpx2.TransportError:
+        return True
+    return False
+
+
 def test_a_second_signal_does_not_wait() -> None:
-    with ninfer_serve(*BUSY) as server:
-        host, _, port = server.url().removeprefix("http://").partition(":")
-        # A body that does not come keeps the server waiting.
-        with socket.create_connection((host, int(port))) as connection:
-            connection.sendall(b"POST /tokenize HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{")
-            time.sleep(0.3)
-            server.process.send_signal(signal.SIGTERM)
-            time.sleep(0.5)
-            assert server.process.poll() is None
-            assert server.stop(signal.SIGTERM) == 128 + signal.SIGTERM
+    with ninfer_serve(*BUSY) as server, a_body_that_does_not_come(url := server.url()):
+        server.process.send_signal(signal.SIGTERM)
+        wait_until(lambda: refuses_connections(url), SECONDS)
+        assert server.process.poll() is None
+        assert server.stop(signal.SIGTERM) == 128 + signal.SIGTERM
 
 
 def test_a_body_that_does_not_come_keeps_the_process_no_longer_than_it_may() -> None:
-    with ninfer_serve(*BUSY) as server:
-        host, _, port = server.url().removeprefix("http://").partition(":")
-        with socket.create_connection((host, int(port))) as connection:
-            connection.sendall(b"POST /tokenize HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{")
-            time.sleep(0.3)
-            assert server.stop() == 0
+    with ninfer_serve(*BUSY) as server, a_body_that_does_not_come(server.url()):
+        assert server.stop() == 0
 
 
 def test_a_download_ends_with_its_server(tmp_path: Path) -> None:

@@ -32,9 +32,8 @@ def serving(app: FastAPI, options: ServingOptions, stop_engine: Callable[[], Non
             assert not thread.is_alive(), "the server did not stop"
 
 
-def wait_until(condition: object, timeout_s: float = 10.0) -> None:
+def wait_until(condition: Callable[[], object], timeout_s: float = 10.0) -> None:
     """Returns once `condition()` is true; fails after `timeout_s` seconds."""
-    assert callable(condition)
     deadline = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"
