@@ -1,10 +1,11 @@
-"""What every answer says about its cost: usage, timings, reuse."""
+"""What every answer says about its cost: usage, timings, reuse, and how far a prompt is."""
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
-from ninfer.engine.events import Finished, RequestTimings
+from ninfer.engine.events import Finished, PrefillProgress, RequestTimings
 
 
 def accounting(event: Finished) -> dict[str, Any]:
@@ -22,6 +23,15 @@ def usage(event: Finished) -> dict[str, Any]:
         "total_tokens": event.prompt_tokens + event.completion_tokens,
         "prompt_tokens_details": {"cached_tokens": event.timings.cache_n},
     }
+
+
+def prompt_progress(event: PrefillProgress, started: float) -> dict[str, Any]:
+    """The field `prompt_progress` of a stream. started: when the answer began, by time.monotonic.
+
+    Nothing is reused yet, see `_reuse`.
+    """
+    elapsed_ms = round((time.monotonic() - started) * 1e3)
+    return {"total": event.total, "cache": 0, "processed": event.processed, "time_ms": elapsed_ms}
 
 
 def _timings(timings: RequestTimings) -> dict[str, Any]:

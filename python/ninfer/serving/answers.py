@@ -74,12 +74,12 @@ class Accounted(_Shape):
 
 
 class PromptProgress(_Shape):
-    """How much of the prompt is computed, in tokens."""
+    """How much of the prompt is computed, in tokens. time_ms: since the answer began."""
 
     total: int
     cache: int
     processed: int
-    time_ms: int | None = None
+    time_ms: int
 
 
 class LikelyToken(_Shape):

@@ -135,7 +135,8 @@ def test_progress_is_streamed_when_asked_for(client: TestClient, talking: Script
     response = client.post(path, json={**GENERATING[path], "stream": True, "return_progress": True})
     chunks = stream_chunks(response.text, done=path.startswith("/v1"))
     [progress] = [chunk["prompt_progress"] for chunk in chunks if "prompt_progress" in chunk]
-    assert (progress["processed"], progress["total"]) == (4, 9)
+    assert (progress["processed"], progress["total"], progress["cache"]) == (4, 9, 0)
+    assert 0 <= progress["time_ms"] < 60_000
     [request] = talking.requests.values()
     assert request.report_progress
 

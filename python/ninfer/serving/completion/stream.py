@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from ninfer.engine.events import Finished, PrefillProgress, TokenEvent
-from ninfer.serving.accounting import accounting
+from ninfer.serving.accounting import accounting, prompt_progress
 from ninfer.serving.answer_writer import Chunk
 from ninfer.serving.generation_request import GenerationRequest
 from ninfer.serving.served_model import ServedModel
@@ -24,13 +25,13 @@ class NativeCompletionWriter:
         self._tokens: list[int] = []
         self._probabilities: list[dict[str, Any]] = []
         self._finished: Finished | None = None
+        self._started = time.monotonic()
 
     def opening(self) -> list[Chunk]:
         return []
 
     def progress(self, event: PrefillProgress) -> list[Chunk]:
-        shown = {"total": event.total, "cache": 0, "processed": event.processed}
-        return [{**self._head("", [], stop=False), "prompt_progress": shown}]
+        return [{**self._head("", [], stop=False), "prompt_progress": prompt_progress(event, self._started)}]
 
     def token(self, event: TokenEvent) -> list[Chunk]:
         self._pieces.append(event.text)

@@ -10,7 +10,7 @@ from ninfer.serving.decode import checked, decode_object, without_nulls
 from ninfer.serving.foreign_fields import without_foreign_fields
 from ninfer.serving.generation_request import GenerationRequest, cache_hints, served_name
 from ninfer.serving.http_errors import bad_field
-from ninfer.serving.openai.translate import prompt_ids
+from ninfer.serving.prompt_ids import prompt_ids
 from ninfer.serving.sampling import sampling_of
 from ninfer.serving.served_model import ServedModel
 from ninfer.serving.serving_options import ServingOptions

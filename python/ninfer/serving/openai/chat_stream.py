@@ -7,7 +7,7 @@ from typing import Any
 
 from ninfer.engine.events import Finished, PrefillProgress, TokenEvent
 from ninfer.frontend.reasoning_parser import ReasoningDelta, ReasoningParser
-from ninfer.serving.accounting import accounting
+from ninfer.serving.accounting import accounting, prompt_progress
 from ninfer.serving.answer_writer import Chunk
 from ninfer.serving.generation_request import GenerationRequest
 from ninfer.serving.openai.envelope import Envelope
@@ -37,9 +37,7 @@ class ChatWriter:
         return [self._chunk({"role": "assistant", "content": ""})]
 
     def progress(self, event: PrefillProgress) -> list[Chunk]:
-        elapsed = round((time.monotonic() - self._started) * 1e3)
-        shown = {"total": event.total, "cache": 0, "processed": event.processed, "time_ms": elapsed}
-        return [{**self._chunk({}), "prompt_progress": shown}]
+        return [{**self._chunk({}), "prompt_progress": prompt_progress(event, self._started)}]
 
     def token(self, event: TokenEvent) -> list[Chunk]:
         delta = self._parser.push(event.text)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from ninfer.engine.events import Finished, PrefillProgress, TokenEvent
 from ninfer.engine.output_session import TokenLogprob
 from ninfer.engine.text_stream import TextStream
-from ninfer.serving.accounting import accounting
+from ninfer.serving.accounting import accounting, prompt_progress
 from ninfer.serving.answer_writer import Chunk
 from ninfer.serving.generation_request import GenerationRequest
 from ninfer.serving.openai.chat_stream import DONE
@@ -32,13 +33,13 @@ class CompletionWriter:
         self._text = TextStream(self._tokenizer, ())
         self._offset = 0
         self._finished: Finished | None = None
+        self._started = time.monotonic()
 
     def opening(self) -> list[Chunk]:
         return []
 
     def progress(self, event: PrefillProgress) -> list[Chunk]:
-        shown = {"total": event.total, "cache": 0, "processed": event.processed}
-        return [self._envelope.around([_choice("")], prompt_progress=shown)]
+        return [self._envelope.around([_choice("")], prompt_progress=prompt_progress(event, self._started))]
 
     def token(self, event: TokenEvent) -> list[Chunk]:
         self._pieces.append(event.text)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from ninfer.frontend.reasoning_parser import prompt_opens_reasoning
-from ninfer.serving.decode import checked, decode_object, json_type, without_nulls
+from ninfer.serving.decode import checked, decode_object, without_nulls
 from ninfer.serving.foreign_fields import without_foreign_fields
 from ninfer.serving.generation_request import GenerationRequest, cache_hints, served_name
 from ninfer.serving.http_errors import bad_field
 from ninfer.serving.openai.chat_prompt import chat_prompt
 from ninfer.serving.openai.wire import ChatBody, CompletionBody, OpenAiFields
+from ninfer.serving.prompt_ids import prompt_ids
 from ninfer.serving.sampling import sampling_of
 from ninfer.serving.served_model import ServedModel
 from ninfer.serving.serving_options import ServingOptions
@@ -66,21 +66,6 @@ def completion_request(
         **_delivery(fields),
         cache=cache_hints(fields, headers),
     )
-
-
-def prompt_ids(prompt: str | list[Any] | None, model: ServedModel) -> list[int]:
-    """Token ids of a text, of ids, or of a list that holds one such prompt."""
-    if isinstance(prompt, list) and prompt and isinstance(prompt[0], str | list):
-        if len(prompt) > 1:
-            raise bad_field("prompt", f"one prompt per request is supported, found {len(prompt)}")
-        prompt = prompt[0]
-    if prompt is None or isinstance(prompt, str):
-        return model.text_prompt(prompt or "")
-    model.check_length(prompt)
-    for token in prompt:
-        if not isinstance(token, int) or isinstance(token, bool):
-            raise bad_field("prompt", f"expected token ids, found {json_type(token)}")
-    return model.token_prompt(prompt)
 
 
 def _refuse_unsupported(fields: OpenAiFields) -> None:
