@@ -57,7 +57,7 @@ def _normalised_message(message: Mapping[str, Any], path: str) -> dict[str, Any]
 
 
 def _refuse_deep_nesting(param: str, value: Any) -> None:
-    level = [[value]]
+    level: list[Any] = [[value]]
     for _ in range(_MAX_NESTING):
         inner = (item.values() if isinstance(item, Mapping) else item for item in level)
         level = [item for items in inner for item in items if isinstance(item, Mapping | list | tuple)]
