@@ -28,6 +28,7 @@ from ninfer.serving.http_protocol import server_config
 from ninfer.serving.http_server import HttpServer
 from ninfer.serving.listening import listen, server_url
 from ninfer.serving.observed_requests import RecordSink
+from ninfer.serving.open_files import allow_connections
 from ninfer.serving.request_log import RequestLog
 from ninfer.serving.served_model import ServedModel
 from ninfer.serving.server_options import ServerOptions
@@ -58,7 +59,9 @@ class ServerProcess:
 
     def run(self) -> None:
         """Returns when a signal has ended it. What it leaves behind may still compute: end the process without waiting
-        for its threads. Raises OptionError for a port that is taken, and what loading a model raises."""
+        for its threads. Raises OptionError for a port that is taken or more
+        connections than the system allows, and what loading a model raises."""
+        allow_connections(self._options.serving.max_connections)
         file = self._options.request_log
         log = None if file is None else RequestLog(file)
         sinks: list[RecordSink] = [log_to_console] if log is None else [log_to_console, log]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -14,8 +15,17 @@ from uvicorn.server import ServerState
 
 from ninfer.serving.cross_origin import open_to_pages
 from ninfer.serving.http_errors import ApiError, error_response
+from ninfer.serving.lingering_transport import LingeringTransport
+from ninfer.serving.listening import BACKLOG
 from ninfer.serving.observed_requests import ObservedRequests, RecordSink
+from ninfer.serving.rare_warnings import RareWarnings
 from ninfer.serving.serving_options import ServingOptions
+
+# What the library says about connections; most of it any client can cause.
+_LOG = logging.getLogger(__name__)
+_LOG.addFilter(RareWarnings())
+# Connections over the limit that may wait for their clients to read why.
+_MOST_TURNED_AWAY = 64
 
 
 class LimitedConnection(H11Protocol):
@@ -27,12 +37,16 @@ class LimitedConnection(H11Protocol):
 
     Whatever the system does not take at once pauses the answer, so at most one piece of it waits here. If the client
     then reads nothing for a while, the connection is cut: closing would wait for the client to read.
+
+    A connection over the limit is answered at once and turned away. It does not count; when too many of them linger,
+    the next are cut.
     """
 
     headers_timeout_s: float
     send_timeout_s: float
     max_header_bytes: int
     max_connections: int
+    turned_away: ClassVar[set[LimitedConnection]]
 
     def __init__(
         self,
@@ -46,17 +60,23 @@ class LimitedConnection(H11Protocol):
         self._sent_ahead = b""
         self._send_timer: asyncio.TimerHandle | None = None
         self._unsent_bytes = 0
+        self._refused = False
+        self.logger = _LOG
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as the library has it
-        super().connection_made(transport)
+        self._lingering = LingeringTransport(transport, self.loop, self._may_send_more)
+        super().connection_made(self._lingering)
         transport.set_write_buffer_limits(high=0)
         if len(self.connections) > self.max_connections:
-            self.app = _too_many_connections
-        self._wait_for_headers()
+            self._turn_away()
+        else:
+            self._wait_for_headers()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
         self._stop_send_timer()
+        self._lingering.lost()
+        self.turned_away.discard(self)
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
@@ -68,6 +88,9 @@ class LimitedConnection(H11Protocol):
         super().resume_writing()
 
     def data_received(self, data: bytes) -> None:
+        if self._lingering.lingers:
+            self._lingering.discard(data)
+            return
         if self._answering and not self.cycle.more_body:
             self._sent_ahead += data
             if len(self._sent_ahead) > self.max_header_bytes:
@@ -91,6 +114,19 @@ class LimitedConnection(H11Protocol):
     def _answering(self) -> bool:
         cycle: RequestResponseCycle | None = self.cycle
         return cycle is not None and not cycle.response_complete
+
+    def _may_send_more(self) -> bool:
+        """Whether closing now would meet something that the client sends."""
+        cycle: RequestResponseCycle | None = self.cycle
+        return self._refused or bool(self._sent_ahead) or (cycle is not None and cycle.more_body)
+
+    def _turn_away(self) -> None:
+        self.connections.discard(self)
+        if len(self.turned_away) >= _MOST_TURNED_AWAY:
+            self.transport.abort()
+            return
+        self.turned_away.add(self)
+        self._refuse(ApiError(503, "too many connections", code="too_many_connections"))
 
     def _wait_for_headers(self) -> None:
         if self._headers_timer is None and not self._answering:
@@ -130,12 +166,9 @@ class LimitedConnection(H11Protocol):
             head = f"HTTP/1.1 {error.status} \r\nContent-Type: application/json\r\nConnection: close\r\n"
             size = f"Content-Length: {len(response.body)}\r\n\r\n"
             self.transport.write((head + size).encode() + bytes(response.body))
+        self._refused = True
+        self._stop_waiting()
         self.transport.close()
-
-
-async def _too_many_connections(scope: Any, receive: Any, send: Any) -> None:
-    error = ApiError(503, "too many connections", code="too_many_connections", headers={"Connection": "close"})
-    await error_response(error)(scope, receive, send)
 
 
 class HeaderLimit:
@@ -165,6 +198,7 @@ def server_config(
         send_timeout_s = options.send_timeout_s
         max_header_bytes = options.max_header_bytes
         max_connections = options.max_connections
+        turned_away: ClassVar[set[LimitedConnection]] = set()
 
     return uvicorn.Config(
         ObservedRequests(open_to_pages(HeaderLimit(app, options.max_header_bytes), options.cors_origins), sinks),
@@ -175,6 +209,7 @@ def server_config(
         lifespan="on",
         log_config=None,
         access_log=False,
+        backlog=BACKLOG,
         h11_max_incomplete_event_size=options.max_header_bytes,
         timeout_keep_alive=options.keep_alive_s,
         timeout_graceful_shutdown=options.shutdown_timeout_s,

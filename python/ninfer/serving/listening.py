@@ -9,8 +9,8 @@ from contextlib import ExitStack
 
 from ninfer.errors import OptionError
 
-# Connections that the system may hold until the server takes them.
-_BACKLOG = 2048
+# Connections that the system may hold until the server takes them; the loop takes up to as many in one turn.
+BACKLOG = 128
 # A name may have addresses that this machine lacks: `localhost` where IPv6 is turned off.
 _ABSENT = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 
@@ -58,7 +58,7 @@ def _bind(one: socket.socket, address: str, port: int, *, alone: bool) -> None:
         # Alone, `::` takes IPv4 too; beside a socket for IPv4 it must not.
         one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if alone else 1)
     one.bind((address, port))
-    one.listen(_BACKLOG)
+    one.listen(BACKLOG)
     one.setblocking(False)
 
 
