@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from ninfer.engine.sampling_params import SamplingParams
+from ninfer.errors import RequestError
 from ninfer.serving.http_errors import bad_field
 from ninfer.serving.wire import MAX_BIASES, MAX_STOP_CHARACTERS, MAX_STOPS, GenerationFields
 
@@ -37,7 +38,12 @@ def sampling_of(fields: GenerationFields, defaults: SamplingParams, **more: Any)
     given["stop_token_ids"] = None if fields.stop_token_ids is None else tuple(fields.stop_token_ids)
     given["logit_bias"] = None if fields.logit_bias is None else _biases(fields.logit_bias)
     given.update(more)
-    params = replace(defaults, **{name: value for name, value in given.items() if value is not None})
+    try:
+        params = replace(defaults, **{name: value for name, value in given.items() if value is not None})
+    except RequestError as error:
+        if error.param == "repetition_penalty" and fields.repetition_penalty is None:
+            raise bad_field("repeat_penalty", str(error).partition(": ")[2]) from None
+        raise
     if fields.repeat_last_n not in (None, _ALL_TOKENS) and params.needs_counts:
         raise bad_field("repeat_last_n", f"with penalties only {_ALL_TOKENS}, all tokens, is supported")
     return params

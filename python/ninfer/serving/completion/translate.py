@@ -16,6 +16,9 @@ from ninfer.serving.served_model import ServedModel
 from ninfer.serving.serving_options import ServingOptions
 from ninfer.serving.wire import MAX_BIASES
 
+# Names of the longest output; the first that is there counts.
+_LIMITS = ("n_predict", "max_tokens", "max_completion_tokens")
+
 
 def native_completion_request(
     body: bytes, headers: Mapping[str, str], model: ServedModel, options: ServingOptions
@@ -24,10 +27,10 @@ def native_completion_request(
     raw = without_foreign_fields(NativeCompletionBody, without_nulls(decode_object(body)))
     fields = checked(NativeCompletionBody, {**raw, "logit_bias": _bias_object(raw.get("logit_bias"))})
     name = served_name(fields.model, options.served_model_names)
-    given = (fields.n_predict, fields.max_tokens, fields.max_completion_tokens)
-    limit = next((one for one in given if one is not None), None)
+    name_of_limit = next((name for name in _LIMITS if getattr(fields, name) is not None), _LIMITS[0])
+    limit = getattr(fields, name_of_limit)
     if limit == 0:
-        raise bad_field("n_predict", "expected -1 or at least 1, found 0")
+        raise bad_field(name_of_limit, "expected -1 or at least 1, found 0")
     params = sampling_of(
         fields,
         model.default_sampling,
