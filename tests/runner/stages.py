@@ -13,7 +13,7 @@ from tests.runner.settings import Settings
 from tests.runner.stage import Command, Stage
 from tests.tidy.source_tree import SourceTree
 
-# What bench/peers/llama_cpp.py answers where the machine was too busy to compare anything (EX_TEMPFAIL of sysexits.h).
+# What a bench answers where the machine was too busy to say anything (EX_TEMPFAIL of sysexits.h).
 EXIT_INVALID = 75
 # A sanitizer that finds something ends the test, with the stack of what it found. The check for use after return is
 # off: it moves locals to a stack of its own, where GCC 12 misaligns those of 64 bytes, and AVX-512 code
@@ -170,6 +170,11 @@ def _sim(settings: Settings) -> Sequence[Command]:
     return [Command([simulator, "--scope", "stores", "--steps", "10000000"])]
 
 
+def _overhead(settings: Settings) -> Sequence[Command]:
+    script = str(settings.root / "bench" / "engine" / "round_overhead.py")
+    return [Command([sys.executable, script, "--rounds", "200"], undecided_code=EXIT_INVALID)]
+
+
 def _peers(settings: Settings) -> Sequence[Command]:
     script = str(settings.root / "bench" / "peers" / "llama_cpp.py")
     return [Command([sys.executable, script, "--quick"], undecided_code=EXIT_INVALID)]
@@ -195,6 +200,13 @@ STAGES = (
         _sim,
         needs=("build",),
         limit_s=3600,
+        tiers=("long",),
+    ),
+    Stage(
+        "overhead",
+        "the engine's own time per decode round, with and without HTTP streams, within its limits",
+        _overhead,
+        needs=("package",),
         tiers=("long",),
     ),
     Stage(

@@ -68,15 +68,22 @@ def test_undecided_is_reported_and_does_not_fail(settings: Settings, capsys: pyt
     assert not run_stage(stage_of(python("exit(75)")), settings, {}).passed
 
 
-def test_the_simulator_and_peers_run_in_the_long_tier_alone(settings: Settings) -> None:
+def test_the_simulator_and_benches_run_in_the_long_tier_alone(settings: Settings) -> None:
     names = {tier: [stage.name for stage in of_tier(tier)] for tier in ("ci", "long")}
-    assert [name for name in names["long"] if name not in names["ci"]] == ["sim", "peers"]
+    assert [name for name in names["long"] if name not in names["ci"]] == ["sim", "overhead", "peers"]
     assert set(names["ci"]) < set(names["long"]) == {stage.name for stage in STAGES}
-    (peers,) = (stage for stage in STAGES if stage.name == "peers")
-    (command,) = peers.commands(settings)
-    assert command.arguments[1:] == [str(settings.root / "bench/peers/llama_cpp.py"), "--quick"]
+
+
+@pytest.mark.parametrize(
+    ("name", "script", "option"),
+    [("overhead", "engine/round_overhead.py", "--rounds"), ("peers", "peers/llama_cpp.py", "--quick")],
+)
+def test_a_bench_on_a_busy_machine_decides_nothing(settings: Settings, name: str, script: str, option: str) -> None:
+    (stage,) = (stage for stage in STAGES if stage.name == name)
+    (command,) = stage.commands(settings)
+    assert command.arguments[1:3] == [str(settings.root / "bench" / script), option]
     # Read, not imported: the bench needs the installed package, this test must not.
-    bench = (Path(__file__).resolve().parents[2] / "bench/peers/llama_cpp.py").read_text(encoding="utf-8")
+    bench = (Path(__file__).resolve().parents[2] / "bench" / script).read_text(encoding="utf-8")
     assert f'EXIT_CODES = {{"PASS": 0, "FAIL": 1, "INVALID": {command.undecided_code}}}' in bench
 
 
