@@ -29,7 +29,8 @@ def _course(record: RequestRecord) -> str:
     after = f"after {record.seconds:.3f} s"
     if isinstance(outcome, Finished):
         return _finished(outcome)
-    prompt = "" if generation is None else f"prompt {len(generation.prompt)} tokens; "
+    digest = None if generation is None else generation.digest
+    prompt = "" if digest is None else f"prompt {digest.tokens} tokens; "
     if record.client_left:
         return f"{prompt}the client left {after}"
     if isinstance(outcome, Cancelled):

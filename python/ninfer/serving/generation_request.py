@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from ninfer.engine.request import CacheHints
 from ninfer.engine.sampling_params import SamplingParams
@@ -12,11 +15,26 @@ from ninfer.serving.wire import GenerationFields
 
 SESSION_HEADER = "x-session-id"
 MAX_NAME_CHARACTERS = 256
+DIGEST_CHARACTERS = 16
+
+
+@dataclass(frozen=True)
+class PromptDigest:
+    """tokens: how many. sha256: the first 16 hex digits of the SHA-256 of the ids as little-endian 32-bit integers."""
+
+    tokens: int
+    sha256: str
+
+    @classmethod
+    def of(cls, token_ids: Sequence[int]) -> PromptDigest:
+        whole = hashlib.sha256(np.asarray(token_ids, "<u4").tobytes()).hexdigest()
+        return cls(len(token_ids), whole[:DIGEST_CHARACTERS])
 
 
 @dataclass(frozen=True)
 class GenerationRequest:
-    """prompt: token ids. opens_reasoning: the prompt ends inside a reasoning block. model_name: as answers show it."""
+    """prompt: token ids, until the engine has them; then there is a digest in their place. model_name: as answers show
+    it. opens_reasoning: the prompt ends inside a reasoning block."""
 
     prompt: list[int]
     params: SamplingParams
@@ -26,6 +44,11 @@ class GenerationRequest:
     report_progress: bool = False
     opens_reasoning: bool = False
     cache: CacheHints = field(default_factory=CacheHints)
+    digest: PromptDigest | None = None
+
+    def submitted(self) -> GenerationRequest:
+        """What stays of it."""
+        return replace(self, prompt=[], digest=PromptDigest.of(self.prompt))
 
     def ends_with(self, token_id: int, eos_ids: Set[int]) -> bool:
         """Whether this token ends the output and is no part of it."""

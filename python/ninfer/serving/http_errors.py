@@ -17,6 +17,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from ninfer.errors import NinferError, QueueFullError, RequestError
+from ninfer.serving.shown_request import shown_endpoint, shown_method
 
 _LOG = logging.getLogger(__name__)
 _LONGEST_MESSAGE = 1000
@@ -104,7 +105,7 @@ def install_error_handlers(app: FastAPI) -> None:
         return error_response(bad_field(".".join(map(str, first["loc"][1:])), str(first["msg"])))
 
     async def on_our_bug(request: Request, error: Exception) -> Response:
-        _LOG.error("%s %s failed", request.method, request.url.path, exc_info=error)
+        _LOG.error("%s %s failed", shown_method(request.scope), shown_endpoint(request.scope), exc_info=error)
         return error_response(ApiError(500, "internal error; the server's log has the details"))
 
     app.add_exception_handler(NinferError, on_ninfer_error)

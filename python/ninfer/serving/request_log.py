@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-from array import array
-from collections.abc import Sequence
 from dataclasses import fields
 from datetime import datetime
 from pathlib import Path
@@ -19,11 +17,10 @@ from ninfer.engine.request import CacheHints
 from ninfer.engine.sampling_params import SamplingParams
 from ninfer.serving.accounting import accounting
 from ninfer.serving.background_writer import BackgroundWriter
-from ninfer.serving.generation_request import GenerationRequest
+from ninfer.serving.generation_request import DIGEST_CHARACTERS, GenerationRequest, PromptDigest
 from ninfer.serving.request_record import RequestRecord
 
 _LOG = logging.getLogger(__name__)
-_DIGEST_CHARACTERS = 16
 _CLOSE_S = 1.0
 # Of these a client's words or ids are the value; the log says how many there are.
 _COUNTED = frozenset({"stop", "stop_token_ids", "logit_bias"})
@@ -99,7 +96,7 @@ def _asked(request: GenerationRequest) -> dict[str, Any]:
     return {
         "model": request.model_name,
         "stream": request.stream,
-        "prompt": {"tokens": len(request.prompt), "sha256": token_digest(request.prompt)},
+        "prompt": _prompt(request.digest),
         "cache": _cache(request.cache),
         "params": _params(request.params),
     }
@@ -132,11 +129,11 @@ def _ended(record: RequestRecord) -> dict[str, Any]:
     return {"end": "answered" if record.final_status < 400 else "refused"}
 
 
-def token_digest(tokens: Sequence[int]) -> str:
-    """The first 16 hex digits of the SHA-256 of the ids as little-endian 32-bit integers."""
-    return hashlib.sha256(array("I", tokens).tobytes()).hexdigest()[:_DIGEST_CHARACTERS]
+def _prompt(digest: PromptDigest | None) -> dict[str, Any]:
+    assert digest is not None, "the engine has the prompt, so its digest is known"
+    return {"tokens": digest.tokens, "sha256": digest.sha256}
 
 
 def text_digest(text: str | None) -> str | None:
     """The first 16 hex digits of the SHA-256 of the UTF-8 bytes."""
-    return None if text is None else hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_CHARACTERS]
+    return None if text is None else hashlib.sha256(text.encode()).hexdigest()[:DIGEST_CHARACTERS]

@@ -1,5 +1,5 @@
-"""What is known about one request when it is over, for the logs. It never holds what a client wrote, save for its
-token ids, and those only until a digest of them is taken."""
+"""What is known about one request when it is over, for the logs. It never holds what a client wrote: of a
+prompt there is a digest."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from starlette.types import Scope
 from ninfer.engine.events import Cancelled, Failed, Finished
 from ninfer.serving.generation_request import GenerationRequest
 from ninfer.serving.running_generation import RunningGeneration
+from ninfer.serving.shown_request import shown_endpoint, shown_method
 
 CLIENT_LEFT_STATUS = 499
 _KEY = "ninfer.request_record"
-_SHOWN_PATH_CHARACTERS = 80
 
 
 @dataclass(eq=False)
 class RequestRecord:
     """Filled on the event loop while the request is served. seconds: from its headers to its end; status: of the
-    response, None if none was sent."""
+    response, None if none was sent. At the end `running` gives way to what was asked, and to the engine's last word if
+    the client waited for it."""
 
     method: str
     id: str = field(default_factory=lambda: f"req-{uuid.uuid4().hex[:16]}")
@@ -31,17 +32,10 @@ class RequestRecord:
     status: int | None = None
     client_left: bool = False
     running: RunningGeneration | None = None
+    generation: GenerationRequest | None = None
+    outcome: Finished | Cancelled | Failed | None = None
     seconds: float = 0.0
     _started: float = field(default_factory=time.monotonic)
-
-    @property
-    def generation(self) -> GenerationRequest | None:
-        return None if self.running is None else self.running.request
-
-    @property
-    def outcome(self) -> Finished | Cancelled | Failed | None:
-        """The engine's last word, if the client waited for it."""
-        return None if self.running is None else self.running.outcome
 
     @property
     def final_status(self) -> int:
@@ -52,12 +46,15 @@ class RequestRecord:
 
     def end(self, scope: Scope) -> None:
         self.seconds = time.monotonic() - self._started
-        self.endpoint = _endpoint(scope)
+        self.endpoint = shown_endpoint(scope)
+        if self.running is not None:
+            # Records may wait for a slow disk: what else belongs to a generation does not wait with them.
+            self.generation, self.outcome, self.running = self.running.request, self.running.outcome, None
 
 
 def begin_record(scope: Scope) -> RequestRecord:
     """From here on the request's scope carries its record."""
-    record = RequestRecord(scope["method"])
+    record = RequestRecord(shown_method(scope))
     scope[_KEY] = record
     return record
 
@@ -79,13 +76,3 @@ def _record(scope: Scope) -> RequestRecord | None:
     record = scope.get(_KEY)
     assert record is None or isinstance(record, RequestRecord), f"{type(record)} is no record"
     return record
-
-
-def _endpoint(scope: Scope) -> str:
-    """The route that answered; for none, the path as it came, without what would steer a terminal."""
-    route = getattr(scope.get("route"), "path", None)
-    if isinstance(route, str):
-        return route
-    path = scope["raw_path"].decode("ascii", "backslashreplace")
-    shown = "".join(one if one.isprintable() else "?" for one in path[:_SHOWN_PATH_CHARACTERS])
-    return shown if len(path) <= _SHOWN_PATH_CHARACTERS else f"{shown}…"

@@ -114,7 +114,8 @@ class Generations:
             report_progress=request.report_progress,
             cache=request.cache,
         )
-        return request, self._engine.submit(wanted)
+        request_id = self._engine.submit(wanted)
+        return request.submitted(), request_id
 
     def _abandon(self, submitted: tuple[GenerationRequest, int]) -> None:
         """The client left while its request was being submitted, so nobody else knows that it has to be cancelled."""

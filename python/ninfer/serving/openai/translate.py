@@ -75,7 +75,7 @@ def _refuse_unsupported(fields: OpenAiFields) -> None:
         raise bad_field("stream_options", "is only allowed with stream")
 
 
-def _delivery(fields: OpenAiFields) -> dict[str, bool]:
+def _delivery(fields: OpenAiFields) -> dict[str, Any]:
     options = fields.stream_options
     return {
         "stream": fields.stream is True,
