@@ -94,13 +94,12 @@ class ServerProcess:
             stopped.cancel()
 
     async def _serve(self, loaded: _Loaded, url: str, serving: asyncio.Task[None]) -> None:
+        # What loading left over goes; the application keeps the collector from what stays.
+        gc.collect()
         async with loaded.app.router.lifespan_context(loaded.app):
             self._engine = loaded.engine
             loaded.engine.start()
             self._entrance.open(loaded.app)
-            # What loading made stays; the collector need not look at it again.
-            gc.collect()
-            gc.freeze()
             _say([*resolved_values(self._options, loaded.model), f"listening on {url}"])
             await serving
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 from ninfer.engine.output_session import FinishReason, TokenLogprob
 
@@ -69,9 +70,10 @@ class Cancelled:
 @dataclass(frozen=True, slots=True)
 class Failed:
     """Nothing more will come because something broke: the engine (then it is unhealthy), or only this request, if the
-    model gives none of its allowed tokens a finite logit."""
+    model gives none of its allowed tokens a finite logit (`no_finite_logit`)."""
 
     message: str
+    code: Literal["engine_failed", "no_finite_logit"] = "engine_failed"
 
 
 EngineEvent = PrefillProgress | TokenEvent | Finished | Cancelled | Failed

@@ -162,7 +162,7 @@ class StepLoop:
             if step is not None:
                 self._account(row, step, now)
             elif row not in broken:
-                self._end(row, RequestState.FAILED, [Failed(NOTHING_TO_PICK)])
+                self._end(row, RequestState.FAILED, [Failed(NOTHING_TO_PICK, "no_finite_logit")])
         self._break_off(broken)
         self._publish()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from ninfer.engine.request import EngineRequest
-from ninfer.engine.service import EngineHealth, EngineSnapshot
+from ninfer.engine.service import EngineHealth
 
 
 class EnginePort(Protocol):
@@ -17,5 +17,3 @@ class EnginePort(Protocol):
     def submit(self, request: EngineRequest) -> int: ...
 
     def cancel(self, request_id: int, reason: str) -> None: ...
-
-    def snapshot(self) -> EngineSnapshot: ...

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TypeVar
 
 from ninfer.engine.events import Cancelled, EngineEvent, Failed, Finished
 
 # A reader that lags further behind than this is no reader; at fifty tokens a second, it has not read for minutes.
 MAX_WAITING_EVENTS = 8192
+Told = TypeVar("Told")
 
 
 class RequestEvents:
@@ -67,17 +69,11 @@ class EventRouter:
         return len(self._entries)
 
     def hand_over(self, batch: list[tuple[int, list[EngineEvent]]]) -> None:
-        assert self._loop is not None, "the router is bound before the first request"
-        try:
-            self._loop.call_soon_threadsafe(self._dispatch, batch)
-        except RuntimeError:
-            # The loop is closed: the server is gone, and so is everybody who listened.
-            return
+        self._tell(self._dispatch, batch)
 
     def close(self, reason: str) -> None:
         """From any thread, once no request is taken any more: whatever has not ended yet ends with Cancelled."""
-        assert self._loop is not None, "the router is bound before the first request"
-        self._loop.call_soon_threadsafe(self._close, reason)
+        self._tell(self._close, reason)
 
     def claim(self, request_id: int) -> RequestEvents:
         return self._entries.setdefault(request_id, RequestEvents())
@@ -88,6 +84,12 @@ class EventRouter:
         entry.abandoned = True
         if entry.ended:
             del self._entries[request_id]
+
+    def _tell(self, do: Callable[[Told], None], what: Told) -> None:
+        assert self._loop is not None, "the router is bound before the first request"
+        # Where the loop is closed, the server is gone, and so is everybody who listened.
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(do, what)
 
     def _dispatch(self, batch: list[tuple[int, list[EngineEvent]]]) -> None:
         for request_id, events in batch:

@@ -31,7 +31,8 @@ def ending_error(event: Cancelled | Failed) -> ApiError:
         return ApiError(503, "the answer took longer than this server allows", code="request_timeout")
     if isinstance(event, Cancelled):
         return unavailable(f"the request was cancelled: {event.reason}")
-    return ApiError(503, event.message, code="engine_failed")
+    # The engine that only found nothing to pick is well, and another try meets the same.
+    return ApiError(500 if event.code == "no_finite_logit" else 503, event.message, code=event.code)
 
 
 async def frames(writer: AnswerWriter, running: RunningGeneration, silence_s: float) -> AsyncIterator[bytes]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import orjson
+
 from ninfer.engine.output_session import TokenLogprob
 from ninfer.frontend.tokenizer import Tokenizer
 
@@ -27,6 +29,12 @@ def chat_logprob(tokenizer: Tokenizer, chosen: TokenLogprob) -> dict[str, Any]:
         **_entry(tokenizer, chosen.token_id, chosen.logprob),
         "top_logprobs": [_entry(tokenizer, token_id, logprob) for token_id, logprob in chosen.top],
     }
+
+
+def written(value: Any) -> orjson.Fragment:
+    """A part of an answer, as it will be sent. A long answer is written part by part as it comes, since nothing else
+    runs while the whole is."""
+    return orjson.Fragment(orjson.dumps(value))
 
 
 def _entry(tokenizer: Tokenizer, token_id: int, logprob: float) -> dict[str, Any]:

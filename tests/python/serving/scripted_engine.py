@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ninfer.engine.events import EngineEvent, Finished, HandOver, RequestTimings, TokenEvent
 from ninfer.engine.output_session import FinishReason, TokenLogprob
 from ninfer.engine.request import EngineRequest
-from ninfer.engine.service import EngineHealth, EngineSnapshot
+from ninfer.engine.service import EngineHealth
 from ninfer.engine.text_stream import TextStream
 from ninfer.errors import NinferError
 from ninfer.frontend.tokenizer import Tokenizer
@@ -39,9 +39,6 @@ class ScriptedEngine:
 
     def cancel(self, request_id: int, reason: str) -> None:
         self.cancelled[request_id] = reason
-
-    def snapshot(self) -> EngineSnapshot:
-        return EngineSnapshot(0, 0, 4, 0, 16, 16, ())
 
 
 def answer_events(

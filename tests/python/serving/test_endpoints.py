@@ -191,17 +191,25 @@ def test_refusals_come_before_the_first_byte_of_a_stream(
     assert error_of(client.post(path, json={**body, "model": "other"}), 404)["code"] == "model_not_found"
 
 
-@pytest.mark.parametrize("end", [Cancelled("shutdown"), Failed("the engine has failed: out of luck")])
+@pytest.mark.parametrize(
+    ("end", "status", "code"),
+    [
+        (Cancelled("shutdown"), 503, "unavailable"),
+        (Failed("the engine has failed: out of luck"), 503, "engine_failed"),
+        (Failed("no finite logit", "no_finite_logit"), 500, "no_finite_logit"),
+    ],
+)
 @pytest.mark.parametrize("path", GENERATING)
 def test_an_answer_that_breaks_off_says_why(
-    client: TestClient, talking: ScriptedEngine, path: str, end: Cancelled | Failed
+    client: TestClient, talking: ScriptedEngine, path: str, end: Cancelled | Failed, status: int, code: str
 ) -> None:
     talking.answer = [*talking.answer[:1], end]
     reason = end.reason if isinstance(end, Cancelled) else end.message
-    assert reason in error_of(client.post(path, json=GENERATING[path]), 503)["message"]
+    error = error_of(client.post(path, json=GENERATING[path]), status)
+    assert reason in error["message"] and error["code"] == code
     response = client.post(path, json={**GENERATING[path], "stream": True})
     *_, last = stream_chunks(response.text, done=path.startswith("/v1"))
-    assert reason in last["error"]["message"]
+    assert last["error"] == error
     assert talking.router.open_entries == 0
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import orjson
+
 from ninfer.engine.events import Finished, PrefillProgress, TokenEvent
 from ninfer.serving.accounting import accounting, prompt_progress
 from ninfer.serving.answer_writer import Chunk
 from ninfer.serving.generation_request import GenerationRequest
 from ninfer.serving.served_model import ServedModel
-from ninfer.serving.token_logprobs import chat_logprob
+from ninfer.serving.token_logprobs import chat_logprob, written
 
 
 class NativeCompletionWriter:
@@ -21,9 +23,10 @@ class NativeCompletionWriter:
     def __init__(self, request: GenerationRequest, model: ServedModel) -> None:
         self._request = request
         self._tokenizer = model.frontend.tokenizer
+        # Only for an answer that does not stream.
         self._pieces: list[str] = []
         self._tokens: list[int] = []
-        self._probabilities: list[dict[str, Any]] = []
+        self._probabilities: list[orjson.Fragment] = []
         self._finished: Finished | None = None
         self._started = time.monotonic()
 
@@ -34,15 +37,19 @@ class NativeCompletionWriter:
         return [{**self._head("", [], stop=False), "prompt_progress": prompt_progress(event, self._started)}]
 
     def token(self, event: TokenEvent) -> list[Chunk]:
-        self._pieces.append(event.text)
         ended = self._request.ends_with(event.token_id, self._tokenizer.eos_ids)
         tokens = [] if ended else [event.token_id]
-        self._tokens += tokens
-        chunk = self._head(event.text, tokens, stop=False)
+        probabilities: list[dict[str, Any]] = []
         if event.logprob is not None and tokens:
-            probability = chat_logprob(self._tokenizer, event.logprob)
-            self._probabilities.append(probability)
-            chunk["completion_probabilities"] = [probability]
+            probabilities = [chat_logprob(self._tokenizer, event.logprob)]
+        if not self._request.stream:
+            self._pieces.append(event.text)
+            self._tokens += tokens
+            self._probabilities += map(written, probabilities)
+            return []
+        chunk = self._head(event.text, tokens, stop=False)
+        if probabilities:
+            chunk["completion_probabilities"] = probabilities
         return [chunk] if tokens or event.text else []
 
     def finished(self, event: Finished) -> list[Chunk]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import orjson
+
 from ninfer.engine.events import Finished, PrefillProgress, TokenEvent
 from ninfer.frontend.reasoning_parser import ReasoningDelta, ReasoningParser
 from ninfer.serving.accounting import accounting, prompt_progress
@@ -12,7 +14,7 @@ from ninfer.serving.answer_writer import Chunk
 from ninfer.serving.generation_request import GenerationRequest
 from ninfer.serving.openai.envelope import Envelope
 from ninfer.serving.served_model import ServedModel
-from ninfer.serving.token_logprobs import chat_logprob
+from ninfer.serving.token_logprobs import chat_logprob, written
 
 DONE = b"data: [DONE]\n\n"
 
@@ -28,8 +30,9 @@ class ChatWriter:
         kind = "chat.completion.chunk" if request.stream else "chat.completion"
         self._envelope = Envelope.new("chatcmpl", kind, request.model_name)
         self._parser = ReasoningParser(opened=request.opens_reasoning)
+        # Only for an answer that does not stream.
         self._answer: list[ReasoningDelta] = []
-        self._logprobs: list[dict[str, Any]] = []
+        self._logprobs: list[orjson.Fragment] = []
         self._finished: Finished | None = None
         self._started = time.monotonic()
 
@@ -41,10 +44,12 @@ class ChatWriter:
 
     def token(self, event: TokenEvent) -> list[Chunk]:
         delta = self._parser.push(event.text)
-        self._answer.append(delta)
-        shown = _shown(delta)
         logprobs = self._logprob(event)
-        self._logprobs += logprobs
+        if not self._request.stream:
+            self._answer.append(delta)
+            self._logprobs += map(written, logprobs)
+            return []
+        shown = _shown(delta)
         return [self._chunk(shown, logprobs)] if shown or logprobs else []
 
     def finished(self, event: Finished) -> list[Chunk]:
@@ -57,10 +62,10 @@ class ChatWriter:
 
     def whole(self) -> Chunk:
         assert self._finished is not None, "an answer is whole once it has finished"
-        answer = sum(self._answer, ReasoningDelta())
-        message: dict[str, Any] = {"role": "assistant", "content": answer.content}
-        if answer.reasoning:
-            message["reasoning_content"] = answer.reasoning
+        message: dict[str, Any] = {"role": "assistant", "content": "".join(part.content for part in self._answer)}
+        reasoning = "".join(part.reasoning for part in self._answer)
+        if reasoning:
+            message["reasoning_content"] = reasoning
         choice = {
             "index": 0,
             "message": message,

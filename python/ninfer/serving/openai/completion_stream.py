@@ -14,7 +14,9 @@ from ninfer.serving.generation_request import GenerationRequest
 from ninfer.serving.openai.chat_stream import DONE
 from ninfer.serving.openai.envelope import Envelope
 from ninfer.serving.served_model import ServedModel
-from ninfer.serving.token_logprobs import finite, token_text
+from ninfer.serving.token_logprobs import finite, token_text, written
+
+_NO_LOGPROBS: dict[str, list[Any]] = {"tokens": [], "token_logprobs": [], "top_logprobs": [], "text_offset": []}
 
 
 class CompletionWriter:
@@ -27,8 +29,9 @@ class CompletionWriter:
         self._request = request
         self._tokenizer = model.frontend.tokenizer
         self._envelope = Envelope.new("cmpl", "text_completion", request.model_name)
+        # Only for an answer that does not stream.
         self._pieces: list[str] = []
-        self._logprobs: list[tuple[TokenLogprob, int]] = []
+        self._logprobs: dict[str, list[Any]] = {}
         # Stop strings hold text back, which moves no offset.
         self._text = TextStream(self._tokenizer, ())
         self._offset = 0
@@ -42,12 +45,12 @@ class CompletionWriter:
         return [self._envelope.around([_choice("")], prompt_progress=prompt_progress(event, self._started))]
 
     def token(self, event: TokenEvent) -> list[Chunk]:
-        self._pieces.append(event.text)
-        logprobs = self._with_offset(event)
-        self._logprobs += logprobs
-        if not event.text and not logprobs:
+        logprobs = self._logprob(event)
+        if not self._request.stream:
+            self._pieces.append(event.text)
+            self._collect(logprobs)
             return []
-        return [self._envelope.around([_choice(event.text, self._shown(logprobs) if logprobs else None)])]
+        return [self._envelope.around([_choice(event.text, logprobs)])] if event.text or logprobs else []
 
     def finished(self, event: Finished) -> list[Chunk]:
         self._finished = event
@@ -57,24 +60,28 @@ class CompletionWriter:
 
     def whole(self) -> Chunk:
         assert self._finished is not None, "an answer is whole once it has finished"
-        logprobs = None if self._request.params.logprobs is None else self._shown(self._logprobs)
+        logprobs = None if self._request.params.logprobs is None else {**_NO_LOGPROBS, **self._logprobs}
         choice = _choice("".join(self._pieces), logprobs, self._finished.finish_reason)
         return self._envelope.around([choice], **accounting(self._finished))
 
-    def _with_offset(self, event: TokenEvent) -> list[tuple[TokenLogprob, int]]:
-        if event.logprob is None or self._request.ends_with(event.token_id, self._tokenizer.eos_ids):
-            return []
+    def _logprob(self, event: TokenEvent) -> dict[str, list[Any]] | None:
+        """Of one token."""
+        chosen = event.logprob
+        if chosen is None or self._request.ends_with(event.token_id, self._tokenizer.eos_ids):
+            return None
         offset = self._offset
         self._offset += len(self._text.push(event.token_id))
-        return [(event.logprob, offset)]
-
-    def _shown(self, logprobs: list[tuple[TokenLogprob, int]]) -> dict[str, Any]:
         return {
-            "tokens": [token_text(self._tokenizer, chosen.token_id) for chosen, _ in logprobs],
-            "token_logprobs": [finite(chosen.logprob) for chosen, _ in logprobs],
-            "top_logprobs": [self._top(chosen) for chosen, _ in logprobs],
-            "text_offset": [offset for _, offset in logprobs],
+            "tokens": [token_text(self._tokenizer, chosen.token_id)],
+            "token_logprobs": [finite(chosen.logprob)],
+            "top_logprobs": [self._top(chosen)],
+            "text_offset": [offset],
         }
+
+    def _collect(self, logprobs: dict[str, list[Any]] | None) -> None:
+        for name, values in (logprobs or {}).items():
+            kept = map(written, values) if name == "top_logprobs" else values
+            self._logprobs.setdefault(name, []).extend(kept)
 
     def _top(self, chosen: TokenLogprob) -> dict[str, float]:
         """The protocol has one number per text; of tokens that look alike the most probable one is shown."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from ninfer.frontend.reasoning_parser import prompt_opens_reasoning
 from ninfer.serving.decode import checked, decode_object, without_nulls
