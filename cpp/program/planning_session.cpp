@@ -24,6 +24,7 @@ Result<Nothing, Refusal> PlanningSession::open(std::span<const Publication> opti
     options_.clear();
     arena_.clear();
     domain_read_ = recipes_read_ = false;
+    revision_ = state_.resource_revision;
     if (const auto refusal = state_.check_no_transaction()) return *refusal;
     if (std::ssize(options) > kMaxOptions) return Refusal{RefusalKind::kBatchSize, std::ssize(options), kMaxOptions};
     protected_.assign(protected_owners.begin(), protected_owners.end());
@@ -32,7 +33,6 @@ Result<Nothing, Refusal> PlanningSession::open(std::span<const Publication> opti
             options_.clear();
             return *refusal;
         }
-    revision_ = state_.resource_revision;
     return Nothing{};
 }
 

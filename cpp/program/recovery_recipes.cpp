@@ -7,12 +7,6 @@
 
 namespace ninfer {
 
-namespace {
-
-std::int64_t bytes_of(const RecoveryRecipe& recipe) { return recipe.to_device.bytes + recipe.within_device.bytes; }
-
-}  // namespace
-
 void RecoveryRecipes::read(const PlanningDomain& domain) {
     nodes_.clear();
     nodes_of_run_.clear();
@@ -65,7 +59,7 @@ void RecoveryRecipes::mark_changed(const Question& question) {
     }
 }
 
-// One that is ready on Device itself needs nobody else.
+// One that is ready on Device itself needs nobody else: the copy of a tail costs less than any token.
 bool RecoveryRecipes::is_asked(std::int32_t index, const Question& question) {
     const Node& node = nodes_[static_cast<std::size_t>(index)];
     if (question.all || question.changed[static_cast<std::size_t>(node.member)] != 0) return true;
@@ -114,8 +108,8 @@ void RecoveryRecipes::append_of(std::int32_t index, const Question& question, Re
     const Node& node = nodes_[static_cast<std::size_t>(index)];
     std::int64_t least = std::numeric_limits<std::int64_t>::max();
     const auto offer = [&](RecoveryRecipe recipe) {
-        if (bytes_of(recipe) >= least) return;
-        least = bytes_of(recipe);
+        if (recipe.to_device.bytes >= least) return;
+        least = recipe.to_device.bytes;
         recipe.target = question.target;
         recipes.push_back(recipe);
     };

@@ -30,7 +30,7 @@ struct RecoveryRecipe {
 
 // The recipes of a domain's checkpoints: itself if it survives; every other survivor with the same beginning, found by
 // shared runs of their ledgers (of those with equal frontiers on a model without recurrent layers, one); root. A recipe
-// that restores no less and computes no less than another one is left out.
+// that restores no less and computes no less than another one is left out (copies within the device are not compared).
 class RecoveryRecipes {
    public:
     explicit RecoveryRecipes(ContextState& state) : state_(state) {}

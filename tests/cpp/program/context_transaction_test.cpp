@@ -1,0 +1,247 @@
+// Transitions of a program's resources: refused before anything happens, or carried out, cancelled and failed at every
+// phase, with the owner table telling the truth all the time.
+
+#include "cpp/program/backfill_proof.h"
+#include "tests/cpp/program/planning_fixture.h"
+
+namespace ninfer {
+namespace {
+
+using testing_support::ContextWorld;
+using testing_support::PlanningTest;
+using testing_support::Tokens;
+
+// One admission that needs everything: a victim is evicted, another one leaves the device, the source's pages and image
+// come from Host, and its tail is copied.
+class ContextTransactionTest : public PlanningTest {
+   protected:
+    void build_crowd() {
+        build({.pages = 12, .checkpoint_slots = 4, .host_pages = 12});
+        text_ = world().make_tokens(150);
+        source_ = world().endpoint(text_);
+        to_host(source_);
+        demoted_ = world().endpoint(world().make_tokens(256));
+        evicted_ = world().endpoint(world().make_tokens(140));
+        before_ = world().used();
+    }
+    void to_host(CheckpointHandle checkpoint) {
+        must(start_copy(state(), checkpoint, Tier::kHost));
+        world().settle();
+        must(drop(state(), checkpoint, Tier::kDevice));
+    }
+    TargetId ask_all(SourceUse use) {
+        const Tokens prompt = ContextWorld::joined(text_, world().make_tokens(10));
+        const auto found = candidates(prompt, {{source_, use}});
+        const auto identity = ask(admission(found.back(), 64 * 9));
+        return degrade(identity, {pages_to_host(demoted_), evict(evicted_)});
+    }
+    ContextPlan seal_all(SourceUse use) { return must(session().seal(ask_all(use))); }
+    void start_all(SourceUse use) {
+        const auto ended = must(start_transaction(state(), seal_all(use)));
+        EXPECT_FALSE(ended.has_value());
+    }
+    // From before the first phase on: start_transaction would go on to the first copy.
+    void open_all(SourceUse use) {
+        ContextPlan plan = seal_all(use);
+        auto open = std::make_unique<OpenTransaction>();
+        open->source = plan.resources.need().source;
+        open->consumes = plan.resources.need().consumes;
+        open->checkpoints = plan.checkpoints;
+        open->publication = plan.publication;
+        open->running = must(RunningTransaction::start(std::move(plan.resources), state().stores.state_stores(),
+                                                       state().resource_revision));
+        state().transaction = std::move(open);
+    }
+    ResourceResult until_ended() {
+        while (true)
+            if (auto ended = step_once()) return *ended;
+    }
+    // After an abort: the source is as good as before, nothing is half there, and the same target can be reached again.
+    void expect_aborted(const ResourceResult& result, const std::set<std::uint64_t>& there, std::uint64_t revision) {
+        world().expect_all_bytes();
+        EXPECT_EQ(result.sequence, SequenceHandle{});
+        EXPECT_EQ(state().sequences.lanes_open(), 0);
+        EXPECT_EQ(state().resource_revision, revision + (result.changed ? 1 : 0));
+        ASSERT_TRUE(world().is_there(source_));
+        auto expected = there;
+        for (const CheckpointHandle gone : result.removed) EXPECT_EQ(expected.erase(gone.value), 1U);
+        EXPECT_EQ(checkpoints(), expected);
+        EXPECT_EQ(state().stores.copies().open_copies() + state().stores.copies().draining_copies(), 0);
+        EXPECT_EQ(result.used, world().used());
+        if (!result.changed) {
+            EXPECT_EQ(result.used, before_);
+        }
+        const Tokens prompt = ContextWorld::joined(text_, world().make_tokens(10));
+        const auto found = candidates(prompt, {{source_, SourceUse::kConsume}});
+        ask(admission(found.back(), 64 * 9));
+        const auto again = commit(must(session().maximal(0)));
+        world().compute(again.sequence, world().make_tokens(10));
+        close(again.sequence);
+        EXPECT_EQ(world().used(), ResourceAxes{});
+    }
+
+    Tokens text_;
+    CheckpointHandle source_;
+    CheckpointHandle demoted_;
+    CheckpointHandle evicted_;
+    ResourceAxes before_;
+};
+
+TEST_F(ContextTransactionTest, EverythingAtOnceGoesAsAssessed) {
+    for (const auto use : {SourceUse::kRetain, SourceUse::kConsume}) {
+        build_crowd();
+        const auto target = ask_all(use);
+        const auto assessed = assess(target);
+        EXPECT_EQ(assessed.to_host.operations, 4);
+        EXPECT_EQ(assessed.to_device.operations, 4);  // three pages and the image
+        EXPECT_EQ(assessed.within_device.operations, use == SourceUse::kRetain ? 1 : 0);
+        const auto result = commit(target);
+        EXPECT_EQ(result.removed.size(), use == SourceUse::kRetain ? 1U : 2U);
+        EXPECT_EQ(world().tokens_of(result.sequence), text_);
+        world().compute(result.sequence, world().make_tokens(10));
+        world().expect_all_bytes();
+        close(result.sequence);
+    }
+}
+
+TEST_F(ContextTransactionTest, CancellationTakesEffectAtEveryPhase) {
+    std::set<std::string> phases;
+    for (const auto use : {SourceUse::kRetain, SourceUse::kConsume})
+        for (int steps = 0;; ++steps) {
+            build_crowd();
+            open_all(use);
+            const auto there = checkpoints();
+            const std::uint64_t revision = state().resource_revision;
+            std::optional<ResourceResult> ended;
+            for (int i = 0; i < steps && !ended; ++i) ended = step_once();
+            if (ended) break;  // cancelled before every step
+            phases.insert(std::string(to_string(state().transaction->running->phase())) + " of " +
+                          std::string(to_string(state().transaction->running->round())));
+            EXPECT_TRUE(cancel_transaction(state()));
+            const auto result = until_ended();
+            EXPECT_EQ(to_string(result.end), "cancelled");
+            EXPECT_EQ(result.removed.empty(), steps == 0);
+            expect_aborted(result, there, revision);
+        }
+    // Releases come once; preparation, flight and publication three times.
+    EXPECT_EQ(phases.size(), 10U);
+}
+
+TEST_F(ContextTransactionTest, AFailedCopyOfEveryRoundAborts) {
+    std::set<CopyRound> failed;
+    for (const auto round : {CopyRound::kDemotion, CopyRound::kRestore, CopyRound::kActivation})
+        for (std::size_t which = 0; which < 4; ++which) {
+            build_crowd();
+            const auto there = checkpoints();
+            const std::uint64_t revision = state().resource_revision;
+            start_all(SourceUse::kRetain);
+            while (state().transaction->running->round() != round) {
+                world().settle();
+                advance_transaction(state());
+            }
+            const auto open = static_cast<std::size_t>(state().transaction->running->open_copies());
+            if (which >= open) {
+                cancel_transaction(state());
+                until_ended();
+                continue;
+            }
+            world().engine->fail_pending(which);
+            world().poll();
+            const auto result = until_ended();
+            EXPECT_EQ(to_string(result.end), "copy_failed");
+            EXPECT_EQ(result.removed, std::vector{evicted_});
+            for (const auto& [checkpoint, placement] : result.placements) {
+                if (checkpoint == demoted_) {
+                    EXPECT_EQ(placement.pages_on_device, round == CopyRound::kDemotion ? 4 : 0);
+                }
+            }
+            expect_aborted(result, there, revision);
+            failed.insert(round);
+        }
+    EXPECT_EQ(failed.size(), 3U);
+}
+
+TEST_F(ContextTransactionTest, WhileOneIsOpenNothingElseChanges) {
+    build_crowd();
+    const auto running = world().open(64);
+    world().compute(running, world().make_tokens(10));
+    const Publication other = root(64);
+    ContextPlan second = must(session().seal(ask(other)));
+    const auto known = ask(other);
+    const Tokens prompt = ContextWorld::joined(text_, world().make_tokens(10));
+    const auto found = candidates(prompt, {{source_}});
+    const auto target = degrade(ask(admission(found.back(), 64 * 8)), {pages_to_host(demoted_), evict(evicted_)});
+    ASSERT_FALSE(must(start_transaction(state(), must(session().seal(target)))).has_value());
+    const auto open = RefusalKind::kTransactionOpen;
+    expect_refused([&] { return start_transaction(state(), std::move(second)); }, open);
+    expect_refused([&] { return session().open({&other, 1}, {}); }, open);
+    expect_refused([&] { return session().assess(known); }, open);
+    expect_refused([&] { return open_root(state(), {.tokens = 1}); }, open);
+    expect_refused([&] { return open_from(state(), {demoted_}, {.tokens = 300}); }, open);
+    expect_refused([&] { return capture(state(), running, {}); }, open);
+    expect_refused([&] { return finish(state(), running, {}); }, open);
+    expect_refused([&] { return close_sequence(state(), running); }, open);
+    expect_refused([&] { return delete_checkpoint(state(), demoted_); }, open);
+    expect_refused([&] { return release_owner(state(), world().owner_of(demoted_)); }, open);
+    expect_refused([&] { return start_copy(state(), demoted_, Tier::kHost); }, open);
+    expect_refused([&] { return drop(state(), source_, Tier::kHost); }, open);
+    expect_refused([&] { return prove_backfill(state(), {}); }, open);
+    // What has its own reservation goes on.
+    const std::uint64_t revision = state().resource_revision;
+    world().compute(running, world().make_tokens(54));
+    EXPECT_EQ(state().resource_revision, revision);
+    const auto result = until_ended();
+    EXPECT_EQ(to_string(result.end), "committed");
+    world().compute(result.sequence, world().make_tokens(10));
+    close(running);
+    close(result.sequence);
+}
+
+TEST_F(ContextTransactionTest, StalePlansAreRefusedWithoutATrace) {
+    build_crowd();
+    const auto stale = RefusalKind::kStaleRevision;
+    ContextPlan plan = seal_all(SourceUse::kRetain);
+    must(delete_checkpoint(state(), evicted_));
+    expect_refused([&] { return start_transaction(state(), std::move(plan)); }, stale);
+    expect_refused([&] { return session().identity(0); }, stale);
+
+    // Somebody who reads the image that would go, or the pages: until it has computed.
+    const auto next = ask(root(64));
+    ContextPlan waiting = must(session().seal(next));
+    const auto fork = must(open_from(state(), {demoted_}, {.tokens = 300}));
+    expect_refused([&] { return start_transaction(state(), std::move(waiting)); }, RefusalKind::kUnsettled);
+    expect_status(assess(ask(root(64))), TargetStatus::kTemporarilyBlocked, RefusalKind::kUnsettled);
+    world().compute(fork, world().make_tokens(1));
+    expect_status(assess(must(session().identity(0))), TargetStatus::kReady);
+    ContextPlan copying = must(session().seal(must(session().identity(0))));
+    must(start_copy(state(), demoted_, Tier::kHost));
+    expect_status(assess(must(session().identity(0))), TargetStatus::kTemporarilyBlocked, RefusalKind::kCopyInFlight);
+    expect_refused([&] { return start_transaction(state(), std::move(copying)); }, RefusalKind::kCopyInFlight);
+    world().settle();
+    close(fork);
+}
+
+TEST_F(ContextTransactionTest, ThereIsNoPlanWithoutALane) {
+    build({.pages = 16, .lanes = 2});
+    const auto first = world().open(64);
+    const auto second = world().open(64);
+    expect_status(assess(ask(root(64))), TargetStatus::kTemporarilyBlocked, RefusalKind::kNoImageSlots);
+    close(first);
+    close(second);
+    build({.pages = 16, .lanes = 2, .recurrent = false});
+    world().open(64);
+    world().open(64);
+    const auto target = ask(root(64));
+    expect_status(assess(target), TargetStatus::kTemporarilyBlocked, RefusalKind::kNoLane);
+    expect_refused([&] { return session().seal(target); }, RefusalKind::kNoLane);
+}
+
+TEST_F(ContextTransactionTest, AStateMayEndWithATransactionOpen) {
+    build_crowd();
+    start_all(SourceUse::kRetain);
+    world().engine->complete_all();
+    world_.reset();  // cancels and drains it
+}
+
+}  // namespace
+}  // namespace ninfer

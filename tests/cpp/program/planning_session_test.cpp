@@ -1,0 +1,224 @@
+// What a session offers, refuses and knows.
+
+#include "tests/cpp/program/planning_fixture.h"
+
+namespace ninfer {
+namespace {
+
+using testing_support::ContextWorld;
+using testing_support::PlanningTest;
+using testing_support::Tokens;
+
+TEST_F(PlanningTest, WhatNeverFitsIsPermanentlyInfeasible) {
+    build({.pages = 8, .max_context = 1000});
+    expect_status(assess(ask(root(64 * 8))), TargetStatus::kReady);
+    expect_status(assess(ask(root(64 * 8 + 1))), TargetStatus::kPermanentlyInfeasible, RefusalKind::kNoPages);
+    expect_status(assess(ask(root(1001))), TargetStatus::kPermanentlyInfeasible, RefusalKind::kOverContext);
+    EXPECT_TRUE(must(session().degradations(must(session().identity(0)))).empty());
+    const auto active = world().open(64 * 5);
+    ask(root(64 * 8));
+    expect_status(assess(must(session().maximal(0))), TargetStatus::kTemporarilyBlocked, RefusalKind::kNoPages);
+    close(active);
+}
+
+TEST_F(PlanningTest, TargetsBelongToOneOpening) {
+    build({});
+    const Publication option = root(64);
+    const auto first = ask(option);
+    EXPECT_EQ(must(session().identity(0)), first);
+    const auto second = ask(option);
+    EXPECT_NE(second, first);
+    const auto stale = RefusalKind::kStaleHandle;
+    expect_refused([&] { return session().assess(first); }, stale);
+    expect_refused([&] { return session().seal(first); }, stale);
+    expect_refused([&] { return session().degrade(first, {}); }, stale);
+    expect_refused([&] { return session().identity(1); }, stale);
+    expect_refused([&] { return session().identity(-1); }, stale);
+    expect_refused([&] { return session().assess(TargetId{second.value + 1}); }, stale);
+    const std::vector<Publication> many(34, option);
+    expect_refused([&] { return session().open(many, {}); }, RefusalKind::kBatchSize);
+    must(session().open(std::span(many).first(33), {}));
+    const auto endpoint = world().endpoint(world().make_tokens(10));
+    expect_refused([&] { return session().identity(0); }, RefusalKind::kStaleRevision);
+    AdmissionCandidate gone{.source = endpoint, .frontier = 10, .prompt_tokens = 20};
+    must(delete_checkpoint(state(), endpoint));
+    const auto publication = admission(gone, 20);
+    expect_refused([&] { return session().open({&publication, 1}, {}); }, stale);
+    expect_refused([&] { return session().identity(0); }, RefusalKind::kStaleHandle);
+}
+
+TEST_F(PlanningTest, StepsLeadDownAndTouchNobodyElse) {
+    build({.pages = 16, .checkpoint_slots = 4});
+    const auto source = world().endpoint(world().make_tokens(100));
+    const auto idle = world().endpoint(world().make_tokens(300));
+    const auto kept = world().endpoint(world().make_tokens(64));
+    const auto sequence = world().open(128);
+    world().compute(sequence, world().make_tokens(64));
+    const auto own = must(capture(state(), sequence, {}));
+    const Tokens prompt = ContextWorld::joined(world().tokens_of(source), world().make_tokens(1));
+    const auto found = candidates(prompt, {{source}});
+    const auto identity = ask(admission(found.back(), 128), {world().owner_of(kept)});
+    const auto refuse = [&](TargetId target, const Degradation& step, RefusalKind kind) {
+        expect_refused([&] { return session().degrade(target, {&step, 1}); }, kind);
+    };
+    for (const CheckpointHandle untouchable : {source, kept, own}) {
+        refuse(identity, remove(untouchable), RefusalKind::kStaleHandle);
+        refuse(identity, evict(untouchable), RefusalKind::kStaleHandle);
+        refuse(identity, pages_to_host(untouchable), RefusalKind::kStaleHandle);
+    }
+    const auto down = degrade(identity, {pages_to_host(idle, 2)});
+    EXPECT_EQ(down, degrade(identity, {pages_to_host(idle, 4), pages_to_host(idle, 2)}));
+    const auto up = RefusalKind::kBackwards;
+    refuse(down, pages_to_host(idle, 2), up);
+    refuse(down, pages_to_host(idle, 3), up);
+    refuse(down, pages_to_host(idle, -1), up);
+    refuse(down, step(DegradationKind::kDropHostPages, idle), up);
+    refuse(down, step(DegradationKind::kDropHostImage, idle), up);
+    refuse(down, shorten(idle, 64), up);  // it has recurrent layers
+    const auto gone = degrade(down, {remove(idle)});
+    EXPECT_EQ(gone, degrade(identity, {evict(idle)}));
+    refuse(gone, remove(idle), up);
+    refuse(gone, pages_to_host(idle), up);
+    // A protected owner is not taken over either.
+    const auto longer = ContextWorld::joined(world().tokens_of(kept), world().make_tokens(1));
+    const auto consume = admission(candidates(longer, {{kept, SourceUse::kConsume}}).back(), 128);
+    const auto protected_owner = world().owner_of(kept);
+    expect_refused([&] { return session().open({&consume, 1}, {&protected_owner, 1}); }, RefusalKind::kActive);
+    const auto capturing = ContextWorld::joined(world().tokens_of(own), world().make_tokens(1));
+    EXPECT_EQ(candidates(capturing, {{own}, {own, SourceUse::kConsume}}).size(), 2U);
+    close(sequence);
+}
+
+TEST_F(PlanningTest, TheArenaIsBoundedButIdentityAndMaximalAlwaysHaveAPlace) {
+    build({.pages = 300, .checkpoint_slots = 0, .host_pages = 300, .recurrent = false, .max_context = 64 * 300});
+    const auto idle = world().endpoint(world().make_tokens(64 * 290));
+    const auto identity = ask(root(64 * 300));
+    for (std::int64_t i = 0; i < PlanningSession::kMaxTargets; ++i) degrade(identity, {pages_to_host(idle, i)});
+    degrade(identity, {pages_to_host(idle, 0)});  // a known one
+    const auto one_more = pages_to_host(idle, PlanningSession::kMaxTargets);
+    expect_refused([&] { return session().degrade(identity, {&one_more, 1}); }, RefusalKind::kNoTargets);
+    EXPECT_TRUE(must(session().successors(identity)).size() < must(session().degradations(identity)).size());
+    expect_status(assess(must(session().maximal(0))), TargetStatus::kReady);
+    EXPECT_EQ(must(session().identity(0)), identity);
+}
+
+TEST_F(PlanningTest, SuccessorsLeadFromTheDeficitToATargetThatFits) {
+    build({.pages = 12, .checkpoint_slots = 4, .host_pages = 6});
+    for (int i = 0; i < 4; ++i) world().endpoint(world().make_tokens(150));  // 12 pages
+    std::vector<TargetId> open{ask(root(64 * 8))};
+    std::set<std::uint64_t> seen;
+    std::int64_t feasible = 0;
+    for (std::size_t i = 0; i < open.size(); ++i) {
+        if (!seen.insert(open[i].value).second) continue;
+        const auto assessed = assess(open[i]);
+        feasible += assessed.feasible() ? 1 : 0;
+        if (assessed.feasible()) {
+            EXPECT_TRUE(must(session().degradations(open[i])).empty());
+            continue;
+        }
+        EXPECT_TRUE(assessed.is_short_of_cache());
+        for (const TargetId next : must(session().successors(open[i]))) open.push_back(next);
+    }
+    EXPECT_LT(10, feasible);
+    EXPECT_LE(std::ssize(seen), PlanningSession::kMaxTargets + 1);
+}
+
+// --- recoveries -------------------------------------------------------------------------------------------------------
+
+struct Lineage {
+    CheckpointHandle anchor;    // 64
+    CheckpointHandle endpoint;  // 164
+};
+
+Lineage make_lineage(ContextWorld& world) {
+    const auto sequence = world.open(164);
+    world.compute(sequence, world.make_tokens(64));
+    Lineage made;
+    made.anchor = ContextWorld::must(capture(world.state, sequence, {}));
+    made.endpoint = world.endpoint_of(sequence, world.make_tokens(100));
+    return made;
+}
+
+std::vector<RecoveryRecipe> of(const std::vector<RecoveryRecipe>& recipes, CheckpointHandle checkpoint) {
+    std::vector<RecoveryRecipe> found;
+    for (const RecoveryRecipe& recipe : recipes)
+        if (recipe.checkpoint == checkpoint) found.push_back(recipe);
+    return found;
+}
+
+TEST_F(PlanningTest, RecoveriesNameEveryBaseThatIsLeft) {
+    build({.pages = 16, .checkpoint_slots = 4, .host_pages = 12});
+    const auto made = make_lineage(world());
+    const auto other = world().endpoint(world().make_tokens(64));
+    const auto identity = ask(root(64 * 12));
+    const auto base = must(session().baseline(0));
+    // Each is ready itself; an unaligned one has its tail copied.
+    ASSERT_EQ(of(base, made.anchor).size(), 1U);
+    EXPECT_EQ(of(base, made.anchor)[0].base, made.anchor);
+    EXPECT_EQ(of(base, made.anchor)[0].to_device, CopyWork{});
+    ASSERT_EQ(of(base, made.endpoint).size(), 1U);
+    EXPECT_EQ(of(base, made.endpoint)[0].base_frontier, 164);
+    EXPECT_EQ(of(base, made.endpoint)[0].within_device.operations, 1);
+
+    const auto deleted = degrade(identity, {remove(made.endpoint)});
+    const auto demoted =
+        degrade(identity, {pages_to_host(made.anchor), step(DegradationKind::kImageToHost, made.anchor)});
+    const auto all = must(session().maximal(0));
+    TargetFacts facts;
+    const std::array targets{identity, deleted, demoted, all};
+    must(session().assess_many(targets, facts));
+    ASSERT_EQ(facts.assessments.size(), 4U);
+    std::array<std::vector<RecoveryRecipe>, 4> by_target;
+    for (const RecoveryRecipe& recipe : facts.recipes) {
+        by_target[static_cast<std::size_t>(recipe.target)].push_back(recipe);
+        EXPECT_TRUE(recipe.checkpoint != other || recipe.target == 3)
+            << "it differs from the identity in the last only";
+    }
+    EXPECT_TRUE(by_target[0].empty());
+    ASSERT_EQ(by_target[1].size(), 1U);  // from the anchor; root would compute more and save nothing
+    EXPECT_EQ(by_target[1][0].checkpoint, made.endpoint);
+    EXPECT_EQ(by_target[1][0].base, made.anchor);
+    EXPECT_EQ(by_target[1][0].base_frontier, 64);
+    // The anchor's page is wanted by the endpoint on Device, so that its image alone is to be restored. The endpoint is
+    // ready itself and needs no base.
+    const auto anchor = of(by_target[2], made.anchor);
+    ASSERT_EQ(anchor.size(), 2U);
+    EXPECT_EQ(anchor[0].to_device.operations, 1);
+    EXPECT_EQ(anchor[1].base, CheckpointHandle{});
+    EXPECT_EQ(by_target[2].size(), 2U);
+    for (const RecoveryRecipe& recipe : by_target[3]) EXPECT_EQ(recipe.base, CheckpointHandle{});
+    EXPECT_EQ(by_target[3].size(), 3U);
+
+    // Both on Host: the endpoint may be restored, or its anchor, or nothing. Without the anchor it loses that way.
+    commit(
+        degrade(ask(NoPublication{}), {pages_to_host(made.endpoint), step(DegradationKind::kImageToHost, made.endpoint),
+                                       pages_to_host(made.anchor), step(DegradationKind::kImageToHost, made.anchor)}));
+    const auto without = degrade(ask(NoPublication{}), {remove(made.anchor)});
+    EXPECT_EQ(of(must(session().baseline(0)), made.endpoint).size(), 3U);
+    must(session().assess_many({&without, 1}, facts));
+    EXPECT_EQ(of(facts.recipes, made.endpoint).size(), 2U);
+    EXPECT_EQ(of(facts.recipes, made.anchor).size(), 1U);
+}
+
+TEST_F(PlanningTest, WithoutRecurrentLayersAnyCommonBeginningIsABase) {
+    build({.pages = 16, .host_pages = 12, .recurrent = false});
+    const auto system = world().endpoint(world().make_tokens(128));
+    const auto one = world().extend(system, world().make_tokens(100));
+    const auto two = world().extend(system, world().make_tokens(70));
+    const auto identity = ask(root(64 * 14));
+    const auto target = degrade(identity, {evict(system), evict(one)});
+    TargetFacts facts;
+    must(session().assess_many({&target, 1}, facts));
+    const auto recipes = of(facts.recipes, one);
+    ASSERT_EQ(recipes.size(), 1U);
+    EXPECT_EQ(recipes[0].base, two);
+    EXPECT_EQ(recipes[0].base_frontier, 128);
+    EXPECT_EQ(of(facts.recipes, system)[0].base, two);
+    const auto cut = degrade(identity, {shorten(one, 192)});
+    must(session().assess_many({&cut, 1}, facts));
+    EXPECT_EQ(of(facts.recipes, one)[0].base, one);
+    EXPECT_EQ(of(facts.recipes, one)[0].base_frontier, 192);
+}
+
+}  // namespace
+}  // namespace ninfer
