@@ -12,6 +12,7 @@ class StepList {
     StepList(const TargetDomain& domain, ResourceSteps& steps) : domain_(domain), steps_(steps) {}
 
     void add(const DomainRun& run, const SegmentChange& change) {
+        if (!names_pages(change)) return;  // what goes with its holding is not named
         read_pages(run.id);
         append(change.drop_host, steps_.host_page_drops);
         append(change.drop_device, steps_.device_page_drops);
@@ -26,6 +27,11 @@ class StepList {
     }
 
    private:
+    static bool names_pages(const SegmentChange& change) {
+        return change.drop_host.size() + change.drop_device.size() + change.demote.size() + change.restore.size() +
+                   change.drop_host_at_commit.size() >
+               0;
+    }
     void read_pages(RunId run) {
         if (run == run_) return;
         run_ = run;
