@@ -118,7 +118,8 @@ def test_timings_are_the_clock_and_the_programs_counter(loaded: LoadedModel, rec
     program = FakeProgram(lanes=1, hook=hook)
     service = make_service(loaded, program, clock=clock)
     recorder.submit(service, ask(prompt_of(0, 600), 5), 0)
-    recorder.submit(service, ask(prompt_of(1, 8), 10**6), 1)
+    # It came four seconds before its body did.
+    recorder.submit(service, ask(prompt_of(1, 8), 10**6, arrived=clock.now - 4.0), 1)
     with started(service):
         first = recorder.last(0)
         recorder.wait([1])
@@ -128,7 +129,7 @@ def test_timings_are_the_clock_and_the_programs_counter(loaded: LoadedModel, rec
     assert (found.queue_ms, found.prompt_ms, found.predicted_ms) == (0.0, 5000.0, 2000.0)
     second = recorder.last(1)
     assert isinstance(second, Finished)
-    assert second.timings.queue_ms == 7000.0
+    assert second.timings.queue_ms == 11_000.0
     assert second.timings.max_tokens == second.completion_tokens == 4096 - 8, "lowered to what the context holds"
 
 

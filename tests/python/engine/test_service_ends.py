@@ -109,10 +109,12 @@ def test_deadlines_end_queued_and_running_requests(loaded: LoadedModel, recorder
     recorder.submit(service, ask(prompt_of(0), 30, timeout_s=10.0), 0)
     recorder.submit(service, ask(prompt_of(1), 3, timeout_s=4.0), 1)
     recorder.submit(service, ask(prompt_of(2), 3, timeout_s=1000.0), 2)
+    recorder.submit(service, ask(prompt_of(3), 3, timeout_s=1000.0, arrived=clock.now - 995.0), 3)
     with started(service):
-        recorder.wait(range(3))
+        recorder.wait(range(4))
         assert_idle(service, program)
     assert recorder.last(0) == recorder.last(1) == Cancelled("deadline")
+    assert recorder.last(3) == Cancelled("deadline"), "time before its submission counts"
     # One token of the prefill, then one per second; the round that ends at the deadline accepts nothing.
     assert recorder.tokens(0) == scripted(prompt_of(0), 10)
     assert recorder.tokens(1) == []
@@ -225,7 +227,7 @@ def test_a_row_that_can_pick_nothing_fails_alone(loaded: LoadedModel, recorder: 
         assert service.health.state == "ready"
         assert_idle(service, program)
     failed = recorder.last(1)
-    assert isinstance(failed, Failed) and "finite" in failed.message
+    assert isinstance(failed, Failed) and "finite" in failed.message and failed.code == "no_finite_logit"
     assert [recorder.tokens(number) for number in (0, 1, 2)] == [
         scripted(prompt_of(number), count) for number, count in ((0, 6), (1, 3), (2, 6))
     ]

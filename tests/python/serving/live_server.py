@@ -5,22 +5,28 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from fastapi import FastAPI
 
 from ninfer.serving.http_protocol import server_config
 from ninfer.serving.http_server import HttpServer
+from ninfer.serving.observed_requests import RecordSink
 from ninfer.serving.serving_options import ServingOptions
 
 
 @contextmanager
-def serving(app: FastAPI, options: ServingOptions, stop_engine: Callable[[], None] = lambda: None) -> Iterator[int]:
+def serving(
+    app: FastAPI,
+    options: ServingOptions,
+    stop_engine: Callable[[], None] = lambda: None,
+    sinks: Sequence[RecordSink] = (),
+) -> Iterator[int]:
     """The port; the server, and the engine by `stop_engine`, have stopped at the end of the block."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port: int = listening.getsockname()[1]
-        server = HttpServer(server_config(app, options, "127.0.0.1", port), stop_engine)
+        server = HttpServer(server_config(app, options, "127.0.0.1", port, sinks), stop_engine)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -85,3 +86,37 @@ def test_large_bodies_that_never_end_leave_room_for_small_ones(port: int, path: 
             return answer(connection).startswith(b"HTTP/1.1 200")
 
     wait_until(taken, 30)
+
+
+def test_text_answers_that_nobody_reads_are_bounded_and_leave_room_for_small_ones(
+    engine: ScriptedEngine, model: ServedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ninfer.serving.app._ANSWERS_BYTES", 20 * MIB)
+    tokenizer = model.frontend.tokenizer
+    longest = max(range(tokenizer.vocab_size), key=lambda token: len(tokenizer.token_bytes(token)))
+    # More than the system takes from us for a client that reads nothing, and less than two of them.
+    large = json.dumps({"tokens": [longest] * (15 * MIB // len(tokenizer.token_bytes(longest)))}).encode()
+    small = b'{"tokens": [40]}'
+    options = ServingOptions(served_model_names=("demo",))
+    with serving(create_app(engine, engine.router, model, options), options) as port:
+
+        def asked(body: bytes) -> socket.socket:
+            connection = socket.create_connection(("127.0.0.1", port), timeout=60)
+            connection.sendall(HEAD % (b"/detokenize", len(body)) + body)
+            return connection
+
+        with asked(large) as unread:
+            assert unread.recv(12) == b"HTTP/1.1 200"
+            with asked(large) as second:
+                refusal = answer(second)
+                assert refusal.startswith(b"HTTP/1.1 503") and b"too_many_answers" in refusal
+                assert b"retry-after" in refusal
+            with asked(small) as other:
+                assert answer(other).startswith(b"HTTP/1.1 200")
+            assert len(answer(unread)) > 15 * MIB
+
+        def taken() -> bool:
+            with asked(large) as again:
+                return answer(again).startswith(b"HTTP/1.1 200")
+
+        wait_until(taken, 60)

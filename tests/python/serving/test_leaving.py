@@ -12,6 +12,7 @@ import pytest
 
 from ninfer.engine.events import Cancelled, TokenEvent
 from ninfer.serving.app import create_app
+from ninfer.serving.request_record import RequestRecord
 from ninfer.serving.running_generation import CLIENT_LEFT
 from ninfer.serving.served_model import ServedModel
 from ninfer.serving.serving_options import ServingOptions
@@ -121,4 +122,24 @@ def test_a_body_that_does_not_come_is_given_up(port: int, engine: ScriptedEngine
         while piece := connection.recv(1000):
             received += piece
     assert received.startswith(b"HTTP/1.1 408") and b"body_timeout" in received
+    assert not engine.requests
+
+
+@pytest.mark.parametrize("path", [*PATHS, "/tokenize"])
+@pytest.mark.parametrize("how", ["close", "half-close"])
+def test_leaving_within_the_body_is_logged_as_leaving(
+    engine: ScriptedEngine, model: ServedModel, path: str, how: str
+) -> None:
+    options = ServingOptions(served_model_names=("demo",))
+    records: list[RequestRecord] = []
+    app = create_app(engine, engine.router, model, options)
+    with (
+        serving(app, options, sinks=[records.append]) as port,
+        socket.create_connection(("127.0.0.1", port), timeout=10) as connection,
+    ):
+        connection.sendall(f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{{".encode())
+        leave(connection, how)
+        wait_until(lambda: records)
+    [record] = records
+    assert (record.endpoint, record.final_status, record.client_left) == (path, 499, True)
     assert not engine.requests
