@@ -1,8 +1,9 @@
 """A prompt of 240,000 characters that arrives holds up running streams by no more than one prefill unit.
 
-The server is a process of its own. How long a unit takes is measured by the progress that the long prompt's own stream
-reports in the same run, so nothing here depends on the machine's speed. A machine that is busy with something else can
-hold up anybody, so the best of a few attempts counts; what the server itself holds up is held up in each.
+The server is a process of its own. What a unit and a round take is measured in the same attempt, beside a prompt of
+token ids, on which no text work is done: so nothing here depends on the machine's speed. A machine that is busy with
+something else can hold up anybody, so the best of a few attempts counts; what the server itself holds up is held up in
+each.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import asyncio
 import itertools
 import json
 import random
+import statistics
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -24,10 +26,7 @@ from tests.python.serving.raw_client import RawConnection
 
 CHARACTERS = 240_000
 STREAMS = 3
-ATTEMPTS = 6
-# A gap holds a unit and a decode round, as the time between two reports does. On an idle machine it is 0.7 to 1.4
-# units; where other programs take the cores in turns, a little over 2.
-MOST_UNITS = 3.0
+ATTEMPTS = 10
 # Units of the long prompt after which its client leaves. Its attention makes later ones longer.
 UNITS = 8
 LONG_WORDS = ("functions", "backwards", "assistant", "mountain", "hedgehog", "remember", "favorite", "parameters")
@@ -43,14 +42,22 @@ class Watched:
         """Between two neighbours of which the later came in that time."""
         return max(two - one for one, two in itertools.pairwise(self.times) if start <= two and one <= end)
 
+    def gaps_until(self, end: float) -> list[float]:
+        return [two - one for one, two in itertools.pairwise(self.times) if two <= end]
+
 
 @dataclass(frozen=True)
 class Arrival:
-    """One long request beside running streams. unit_s: one prefill unit and decode round, if it came so far."""
+    """One long request beside running streams, with the longest gap in these.
+
+    unit_s: the longest time between two reports of its progress, which is one prefill unit and one decode round; 0 if
+    it has no progress. round_s: the usual gap in the streams before it came.
+    """
 
     status: int
     longest_gap_s: float
     unit_s: float
+    round_s: float
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +75,7 @@ def long_text(words: tuple[str, ...]) -> str:
 
 FITTING = long_text(LONG_WORDS)
 TOO_LONG = long_text(("one", "two", "it", "a"))
+IDS = [40 + index % 500 for index in range(30_000)]
 REQUESTS: dict[str, tuple[str, dict[str, Any], int]] = {
     "chat": ("/v1/chat/completions", {"messages": [{"role": "user", "content": FITTING}]}, 200),
     "completion": ("/completion", {"prompt": FITTING}, 200),
@@ -83,20 +91,21 @@ REQUESTS: dict[str, tuple[str, dict[str, Any], int]] = {
 
 
 @pytest.mark.parametrize("name", REQUESTS)
-def test_running_streams_wait_at_most_one_unit(port: int, name: str) -> None:
+def test_running_streams_wait_at_most_one_unit_and_one_round(port: int, name: str) -> None:
     print(f"NINFER_TEST_SEED={SEED}")
     path, body, status = REQUESTS[name]
-    ratios = []
+    tried = []
     for _ in range(ATTEMPTS):
-        fitting = asyncio.run(arrive(port, *REQUESTS["completion"][:2]))
-        found = fitting if name == "completion" else asyncio.run(arrive(port, path, body))
-        assert found.status == status
-        unit_s = found.unit_s or fitting.unit_s
-        ratios.append(found.longest_gap_s / unit_s)
-        print(f"{name}: longest gap {found.longest_gap_s * 1e3:.1f} ms, unit {unit_s * 1e3:.1f} ms")
-        if ratios[-1] <= MOST_UNITS:
+        baseline = asyncio.run(arrive(port, "/completion", {"prompt": IDS}))
+        found = asyncio.run(arrive(port, path, body))
+        assert (baseline.status, found.status) == (200, status)
+        # A unit of the baseline has a round in it; one more, since the request may come at any moment of one.
+        most_s = max(baseline.unit_s, found.unit_s) + max(baseline.round_s, found.round_s)
+        tried.append(f"{found.longest_gap_s * 1e3:.1f} of {most_s * 1e3:.1f} ms")
+        print(f"{name}: {tried[-1]}; baseline {baseline}, found {found}")
+        if found.longest_gap_s <= most_s:
             return
-    pytest.fail(f"in every attempt a stream waited longer than {MOST_UNITS} units: {ratios}")
+    pytest.fail(f"in every attempt a stream waited longer than one unit and one round: {tried}")
 
 
 async def arrive(port: int, path: str, body: dict[str, Any]) -> Arrival:
@@ -117,11 +126,19 @@ async def arrive(port: int, path: str, body: dict[str, Any]) -> Arrival:
                 reports.times.append(time.perf_counter())
     end = time.perf_counter()
     await connection.close()
+    # The gap in which the answer came ends with the next piece.
+    async with asyncio.timeout(120):
+        while min(one.times[-1] for one in watched) <= end:
+            await asyncio.sleep(0.005)
     for reader in readers:
         reader.cancel()
     await asyncio.gather(*readers, return_exceptions=True)
-    unit_s = (reports.times[-1] - reports.times[0]) / (UNITS - 1) if reports.times else 0.0
-    return Arrival(status, max(one.longest_gap(start, end) for one in watched), unit_s)
+    return Arrival(
+        status,
+        longest_gap_s=max(one.longest_gap(start, end) for one in watched),
+        unit_s=max((two - one for one, two in itertools.pairwise(reports.times)), default=0.0),
+        round_s=statistics.median(gap for one in watched for gap in one.gaps_until(start)),
+    )
 
 
 async def watch(port: int, number: int, watched: Watched) -> None:
