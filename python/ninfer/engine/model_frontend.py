@@ -47,8 +47,8 @@ class ModelFrontend:
         return render_chat(self.template, self.tokenizer, prompt, parse_special_in_content=parse_special_in_content)
 
     def check_length(self, text: str, most_tokens: int) -> None:
-        """Raises RequestError for a text that is too long however it is tokenised, so that nobody needs to."""
-        least = self.tokenizer.fewest_tokens(text)
+        """Raises RequestError for a text that is much too long, before all of it is tokenised."""
+        least = self.tokenizer.fewest_tokens(text, most_tokens)
         if least > most_tokens:
             raise RequestError("prompt", f"at least {least} tokens, the context holds {most_tokens}")
 

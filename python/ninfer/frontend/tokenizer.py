@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +19,11 @@ from ninfer.frontend.tokenizer_parts import TokenizerParts
 
 # Composing characters makes UTF-8 shorter, by up to 3.5: U+1FBE U+0308 U+0301 becomes U+0390.
 _COMPOSED_SHRINK = 4
+# More than a token of ordinary text has; and what is tokenised in no time.
+_USUAL_CHARACTERS = 8
+_LEAST_STRETCH = 1 << 16
+# Where every word splitter splits: no token holds the end of a word and the blank behind it.
+_BETWEEN_WORDS = re.compile("[A-Za-z](?= [A-Za-z])")
 
 
 class Tokenizer:
@@ -72,10 +78,21 @@ class Tokenizer:
         backend = self._backend if parse_special else self._text_backend
         return list(_encoding(backend.encode_batch_fast, text, add_special).ids)
 
-    def fewest_tokens(self, text: str) -> int:
-        """How many tokens `text` has at least, without tokenising it; a rough bound, 0 where there is none."""
+    def fewest_tokens(self, text: str, enough: int) -> int:
+        """How many tokens `text` has at least, found without tokenising all of a text that has more than `enough`.
+
+        A text that is short for `enough` tokens is not looked at.
+        """
         most = self._token_bytes_at_most
-        return 0 if most is None else -(-len(text.encode(errors="replace")) // most)
+        least = 0 if most is None else -(-len(text.encode(errors="replace")) // most)
+        stretch = max(enough * _USUAL_CHARACTERS, _LEAST_STRETCH)
+        if least > enough or len(text) <= stretch or self._added_text_has_blanks:
+            return least
+        counted = start = 0
+        while counted <= enough and (cut := _BETWEEN_WORDS.search(text, start + stretch, start + 2 * stretch)):
+            counted += len(self.encode(text[start : cut.end()], add_special=False, parse_special=True))
+            start = cut.end()
+        return max(least, counted)
 
     def special_spans(self, text: str) -> list[tuple[int, int, int]]:
         """Where the special tokens of `text` stand: (first character, end, id), in order."""
@@ -114,6 +131,10 @@ class Tokenizer:
         if spelling is None:
             raise RequestError("tokens", f"{token_id} is no token id; the vocabulary has {self.vocab_size}")
         return spelled_bytes(spelling)
+
+    @cached_property
+    def _added_text_has_blanks(self) -> bool:
+        return any(" " in text for text in self._added_text.values())
 
     @cached_property
     def _token_bytes_at_most(self) -> int | None:

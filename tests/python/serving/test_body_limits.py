@@ -132,8 +132,38 @@ def test_a_text_has_at_least_as_many_tokens_as_is_said(model: ServedModel) -> No
     texts = ["\u1fbe\u0308\u0301" * 1000, " " * 1000, "", *tokenizer.special_texts]
     texts += ["".join(dice.choices("ab \n\u1fbe\u0308\u0301\u212aé😀", k=1000)) for _ in range(20)]
     for text in texts:
-        assert tokenizer.fewest_tokens(text) <= len(tokenizer.encode(text, add_special=False, parse_special=True))
-    assert tokenizer.fewest_tokens("a" * 100_000) > 500
+        assert tokenizer.fewest_tokens(text, 10) <= len(tokenizer.encode(text, add_special=False, parse_special=True))
+    assert tokenizer.fewest_tokens("a" * 100_000, 500) > 500
+
+
+def test_of_a_text_that_is_much_too_long_only_a_part_is_tokenised(
+    model: ServedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    print(f"NINFER_TEST_SEED={SEED}")
+    dice = random.Random(SEED)
+    tokenizer = model.frontend.tokenizer
+    seen: list[int] = []
+    original = type(tokenizer).encode
+
+    def noting(self: Any, text: str, **more: Any) -> list[int]:
+        seen.append(len(text))
+        return original(self, text, **more)
+
+    monkeypatch.setattr(type(tokenizer), "encode", noting)
+    enough = 20_000
+    words = ("one", "two", "a", "é", "\n", "<", "functions")
+    text = " ".join(dice.choices(words, k=300_000))
+    counts = [tokenizer.fewest_tokens(text, 20_000), sum(seen)]
+    assert enough < counts[0] < len(original(tokenizer, text, add_special=False, parse_special=True))
+    assert counts[1] < len(text) / 2
+    seen.clear()
+    tokenizer.fewest_tokens(text, len(text) // 8 + 1)
+    assert not seen, "the text is short for so many tokens"
+    # Cut between words, the parts have the tokens of the whole.
+    monkeypatch.setattr("ninfer.frontend.tokenizer._USUAL_CHARACTERS", 0)
+    counted = tokenizer.fewest_tokens(text, 10**6)
+    exact = len(original(tokenizer, text[: sum(seen)], add_special=False, parse_special=True))
+    assert len(seen) > 3 and counted == exact
 
 
 def test_texts_and_ids_of_text_endpoints_are_limited(client: TestClient, model: ServedModel) -> None:

@@ -11,6 +11,7 @@ from functools import partial
 
 import pytest
 
+from ninfer.engine.events import Cancelled
 from ninfer.errors import EngineFailedError, RequestError
 from ninfer.serving.body_budget import FREE_BYTES, BodyBudget
 from ninfer.serving.event_router import EventRouter
@@ -185,3 +186,15 @@ def test_work_that_ends_after_its_loop_hurts_nobody(capsys: pytest.CaptureFixtur
         if thread.name.startswith("late"):
             thread.join(30)
     assert "Traceback" not in capsys.readouterr().err
+
+
+def test_the_router_of_a_server_that_is_gone_takes_everything() -> None:
+    router = EventRouter()
+
+    async def bound() -> None:
+        router.bind(asyncio.get_running_loop())
+
+    asyncio.run(bound())
+    router.hand_over([(1, [Cancelled("late")])])
+    router.close("shutdown")
+    assert router.open_entries == 0
