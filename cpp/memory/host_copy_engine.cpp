@@ -9,8 +9,10 @@ namespace ninfer {
 
 CopyTicket HostCopyEngine::submit(std::span<const CopySegment> segments) {
     const CopyTicket ticket{++last_ticket_};
-    jobs_[ticket.value].segments.assign(segments.begin(), segments.end());
-    queue_.push_back(ticket.value);
+    Job& job = jobs_[ticket.value];
+    job.segments.assign(segments.begin(), segments.end());
+    // A copy of nothing is done and may be forgotten before the next poll.
+    if (!job.done()) queue_.push_back(ticket.value);
     return ticket;
 }
 

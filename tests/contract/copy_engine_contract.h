@@ -91,6 +91,21 @@ TYPED_TEST_P(CopyEngineContract, ACopyOfNothingIsDone) {
     this->engine_->forget(empty);
 }
 
+TYPED_TEST_P(CopyEngineContract, AForgottenCopyIsOutOfTheWayOfOthers) {
+    for (const bool empty : {true, false}) {
+        const CopyTicket first = this->engine_->submit(empty ? std::vector<CopySegment>{} : this->pieces());
+        // An engine may know at once that there is nothing to do.
+        ASSERT_EQ(this->finish(first, SIZE_MAX), CopyStatus::kDone);
+        this->engine_->forget(first);
+        this->engine_->poll(SIZE_MAX);
+        std::fill(this->destination_.begin(), this->destination_.end(), std::byte{0});
+        const CopyTicket second = this->engine_->submit(this->pieces());
+        ASSERT_EQ(this->finish(second, SIZE_MAX), CopyStatus::kDone);
+        this->expect_pieces_moved();
+        this->engine_->forget(second);
+    }
+}
+
 TYPED_TEST_P(CopyEngineContract, MisuseStopsTheProcess) {
     testing::FLAGS_gtest_death_test_style = "threadsafe";
     const CopyTicket ticket = this->engine_->submit(this->pieces());
@@ -103,6 +118,7 @@ TYPED_TEST_P(CopyEngineContract, MisuseStopsTheProcess) {
 }
 
 REGISTER_TYPED_TEST_SUITE_P(CopyEngineContract, MovesExactlyTheSegments, AnyLimitPerPollGetsThere,
-                            TicketsAreNeverGivenTwice, ACopyOfNothingIsDone, MisuseStopsTheProcess);
+                            TicketsAreNeverGivenTwice, ACopyOfNothingIsDone, AForgottenCopyIsOutOfTheWayOfOthers,
+                            MisuseStopsTheProcess);
 
 }  // namespace ninfer::testing_support
