@@ -24,18 +24,15 @@ struct Handle {
     bool operator==(const Handle&) const = default;
 };
 
-// Items by handle. Pointers to items are valid until the next insert.
+// Items by handle. Pointers to items are valid until the next insert. An insert that finds no memory has changed nothing;
+// erase allocates none.
 template <typename Item, typename Tag>
 class HandleTable {
    public:
     using ItemHandle = Handle<Tag>;
 
     ItemHandle insert(Item item) {
-        if (free_.empty()) {
-            NINFER_ASSERT_LT(std::ssize(entries_), std::int64_t{UINT32_MAX});
-            free_.push_back(static_cast<std::uint32_t>(entries_.size()));
-            entries_.emplace_back();
-        }
+        if (free_.empty()) add_slot();
         const std::uint32_t slot = free_.back();
         free_.pop_back();
         entries_[slot].item = std::move(item);
@@ -110,6 +107,13 @@ class HandleTable {
         Item item{};
     };
 
+    // The free list gets room for every slot before the slot is there, so that giving it back never allocates.
+    void add_slot() {
+        NINFER_ASSERT_LT(std::ssize(entries_), std::int64_t{UINT32_MAX});
+        if (free_.capacity() <= entries_.size()) free_.reserve(2 * entries_.size() + 1);
+        entries_.emplace_back();
+        free_.push_back(static_cast<std::uint32_t>(entries_.size() - 1));
+    }
     ItemHandle handle_of(std::uint32_t slot) const {
         return {static_cast<std::uint64_t>(entries_[slot].generation) << 32 | slot};
     }

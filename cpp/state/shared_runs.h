@@ -55,11 +55,7 @@ class SharedRuns {
 
     // A new empty run after `parent` (none: a new root). It must be attached before the next call that visits holders.
     RunId append_run(RunId parent) {
-        if (free_.empty()) {
-            NINFER_ASSERT_LT(std::ssize(runs_), std::int64_t{std::numeric_limits<std::int32_t>::max()});
-            free_.push_back(RunId{static_cast<std::int32_t>(runs_.size())});
-            runs_.emplace_back();
-        }
+        if (free_.empty()) add_slot();
         const RunId id = free_.back();
         free_.pop_back();
         Run& made = run(id);
@@ -207,6 +203,14 @@ class SharedRuns {
     }
 
    private:
+    // The free list gets room for every run before the run is there, so that giving it back never allocates.
+    void add_slot() {
+        NINFER_ASSERT_LT(std::ssize(runs_), std::int64_t{std::numeric_limits<std::int32_t>::max()});
+        if (free_.capacity() <= runs_.size()) free_.reserve(2 * runs_.size() + 1);
+        runs_.emplace_back();
+        free_.push_back(RunId{static_cast<std::int32_t>(runs_.size() - 1)});
+    }
+
     std::vector<Run> runs_;
     std::vector<RunId> free_;
 };

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/counting_new.h"
+
 namespace ninfer {
 namespace {
 
@@ -55,6 +57,40 @@ TEST(HandleTableTest, FingerprintsShowEveryChange) {
     EXPECT_EQ(print(), one);
     table.erase(handle);
     EXPECT_NE(print(), empty);  // the generation has moved on
+}
+
+TEST(HandleTableTest, AnInsertThatFindsNoMemoryChangesNothing) {
+    std::int64_t failures = 0;
+    for (int items = 0; items < 9; ++items) {
+        for (std::int64_t successes = 0; successes < 2; ++successes) {
+            Table table;
+            for (int i = 0; i < items; ++i) table.insert(i);
+            testing_support::allocations_left = successes;
+            bool failed = false;
+            try {
+                table.insert(-1);
+            } catch (const std::bad_alloc&) {
+                failed = true;
+            }
+            testing_support::allocations_left = testing_support::kUnlimited;
+            if (!failed) continue;
+            ++failures;
+            EXPECT_EQ(table.size(), items);
+            const auto next = table.insert(7);
+            EXPECT_EQ(next.slot(), items);
+            EXPECT_EQ(*table.find(next).value(), 7);
+        }
+    }
+    EXPECT_LE(2, failures);
+}
+
+TEST(HandleTableTest, ErasingAllocatesNothing) {
+    Table table;
+    std::vector<Table::ItemHandle> handles;
+    for (int i = 0; i < 100; ++i) handles.push_back(table.insert(i));
+    const std::int64_t before = testing_support::allocations();
+    for (const auto handle : handles) table.erase(handle);
+    EXPECT_EQ(testing_support::allocations(), before);
 }
 
 TEST(HandleTableDeathTest, AtOfAStaleHandleStopsTheProcess) {

@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "tests/support/counting_new.h"
 #include "tests/support/test_seed.h"
 
 namespace ninfer {
@@ -142,6 +143,33 @@ TEST(SharedRunsTest, CompactingJoinsWhatNobodyParts) {
     EXPECT_EQ(chains.runs.run_count(), 1);
     EXPECT_EQ(chains.elements(second), (std::vector<int>{1, 2, 3}));
     chains.check();
+}
+
+TEST(SharedRunsTest, ARunThatFindsNoMemoryChangesNothingAndReleasingAllocatesNothing) {
+    std::int64_t failures = 0;
+    for (int count = 0; count < 9; ++count) {
+        for (std::int64_t successes = 0; successes < 2; ++successes) {
+            Chains chains;
+            for (int i = 0; i < count; ++i) chains.append({}, {i});
+            testing_support::allocations_left = successes;
+            try {
+                static_cast<void>(chains.runs.append_run({}));
+                testing_support::allocations_left = testing_support::kUnlimited;
+                continue;
+            } catch (const std::bad_alloc&) {
+                testing_support::allocations_left = testing_support::kUnlimited;
+            }
+            ++failures;
+            chains.check();
+            chains.append({}, {7});
+            chains.check();
+            chains.ends.reserve(chains.ends.size() + 1);
+            const std::int64_t before = testing_support::allocations();
+            while (!chains.ends.empty()) chains.release(0);
+            EXPECT_EQ(testing_support::allocations(), before);
+        }
+    }
+    EXPECT_LE(2, failures);
 }
 
 TEST(SharedRunsDeathTest, BrokenUseStopsTheProcess) {

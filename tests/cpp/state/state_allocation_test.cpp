@@ -49,6 +49,22 @@ TEST_F(StateAllocationTest, GrowthInsideTheReservationAllocatesNothing) {
     }
 }
 
+TEST_F(StateAllocationTest, ReleasingAllocatesNothing) {
+    std::vector<SpaceId> spaces;
+    std::vector<ImageId> images;
+    for (int i = 0; i < 4; ++i) {
+        spaces.push_back(ok(pages_.open(2)));
+        static_cast<void>(ok(pages_.map(spaces.back(), 128)));
+    }
+    images.push_back(ok(images_.open()));
+    images.push_back(ok(images_.open()));
+    EXPECT_EQ(allocations_of([&] {
+                  for (const SpaceId space : spaces) static_cast<void>(pages_.release(space));
+                  for (const ImageId image : images) static_cast<void>(images_.release(image));
+              }),
+              0);
+}
+
 TEST_F(StateAllocationTest, HostBlocksComeWithoutHeapMemory) {
     BlockList list;
     EXPECT_EQ(allocations_of([&] {
