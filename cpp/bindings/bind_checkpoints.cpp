@@ -7,6 +7,7 @@
 
 #include "cpp/bindings/bindings.h"
 #include "cpp/bindings/result_to_python.h"
+#include "cpp/bindings/tier_named.h"
 #include "cpp/program/program.h"
 
 namespace nb = nanobind;
@@ -16,12 +17,6 @@ namespace ninfer::bindings {
 namespace {
 
 using TokenArray = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-Tier tier_named(const std::string& name) {
-    if (name == "device") return Tier::kDevice;
-    require(name == "host", "tier must be 'device' or 'host'");
-    return Tier::kHost;
-}
 
 CheckpointKind kind_named(const std::string& name) {
     for (std::int64_t i = 0; i < kCheckpointKinds; ++i)

@@ -154,6 +154,8 @@ void bind_program(nb::module_& module) {
     bind_sequence_values(module);
     bind_checkpoint_values(module);
     bind_statistics_values(module);
+    bind_planning_values(module);
+    bind_transition_values(module);
     nb::class_<Program> program(
         module, "Program",
         "Sequences and model units of one loaded model. One thread at a time. Every call returns its "
@@ -169,6 +171,9 @@ void bind_program(nb::module_& module) {
     bind_units(program);
     bind_checkpoints(program);
     bind_statistics(program);
+    bind_candidates(program);
+    bind_transitions(program);
+    bind_planning_sessions(module);
     program.def_prop_ro("vocab_size", [](const Program& self) { return self.decoder().spec().vocab_size; });
     program.def_prop_ro("valid_tokens", &Program::valid_tokens);
     program.def_prop_ro("cpu_isa", [](const Program& self) { return std::string(to_string(self.instruction_set())); });

@@ -19,6 +19,12 @@ void bind_checkpoint_values(nanobind::module_& module);
 void bind_checkpoints(nanobind::class_<Program>& program);
 void bind_statistics_values(nanobind::module_& module);
 void bind_statistics(nanobind::class_<Program>& program);
+// Parts of bind_program too: sessions after it, for they name a program.
+void bind_planning_values(nanobind::module_& module);
+void bind_planning_sessions(nanobind::module_& module);
+void bind_candidates(nanobind::class_<Program>& program);
+void bind_transition_values(nanobind::module_& module);
+void bind_transitions(nanobind::class_<Program>& program);
 void bind_testing(nanobind::module_& module);
 void bind_digest(nanobind::module_& module);
 

@@ -29,7 +29,8 @@ std::optional<Refusal> check_handles(const ContextState& state, const ContextPla
 }
 
 std::optional<Refusal> check_plan(const ContextState& state, const ContextPlan& plan) {
-    if (const auto refusal = check_serial(state)) return refusal;
+    const bool has_stages = !plan.checkpoints.empty() || plan.resources.need().kind != ResourceNeed::Kind::kRoom;
+    if (const auto refusal = has_stages ? check_serial(state) : state.check_no_transaction()) return refusal;
     const auto planned = static_cast<std::int64_t>(plan.resources.revision());
     const auto now = static_cast<std::int64_t>(state.resource_revision);
     if (planned != now) return Refusal{RefusalKind::kStaleRevision, planned, now};

@@ -15,8 +15,9 @@
 // capturing, finishing and closing sequences, placements, removals, planning. The caller comes back at a later boundary; a
 // sequence that is to end holds everything until then. Units of other sequences go on.
 // Finishing, discarding, releasing and capturing without a plan are transitions of no stage: each is over within its call
-// (capture.h, sequence_opening.h, checkpoint_removal.h) under the same rule; one that leaves a copy on its way (an image
-// to Host, a tail) keeps the next plan waiting until that copy has ended.
+// (capture.h, sequence_opening.h, checkpoint_removal.h) under the same rule, and so is a planned capture or finish that
+// nobody has to make room for. One that leaves a copy on its way (an image to Host, a tail) keeps the next plan with stages
+// waiting until that copy has ended.
 
 #include <optional>
 
@@ -25,7 +26,7 @@
 
 namespace ninfer {
 
-// Why no plan may start now, whatever it is. kTransactionOpen, kCopyInFlight (a copy outside of transactions is open),
+// Why no plan with stages may start now. kTransactionOpen, kCopyInFlight (a copy outside of transactions is open),
 // kUnsettled (a sequence reads another one's image until its first unit).
 std::optional<Refusal> check_serial(const ContextState& state);
 

@@ -288,11 +288,12 @@ const TargetAssessment& PlanningSession::assess_now(PlannedTarget& target) {
         }
         count_changes(target, made);
     }
-    judge(option, *target.assessment);
+    const bool has_stages = !target.changes.empty() || option.need.need.kind != ResourceNeed::Kind::kRoom;
+    judge(option, has_stages, *target.assessment);
     return *target.assessment;
 }
 
-void PlanningSession::judge(const Option& option, TargetAssessment& assessment) const {
+void PlanningSession::judge(const Option& option, bool has_stages, TargetAssessment& assessment) const {
     const auto say = [&](TargetStatus status, const Refusal& refusal) {
         assessment.status = status;
         assessment.reason = refusal.kind;
@@ -307,7 +308,7 @@ void PlanningSession::judge(const Option& option, TargetAssessment& assessment) 
     projection.pins = assessment.pins;
     auto refusal = refusal_of(projection, axes_of(state_.stores.copies().capacity()));
     if (!refusal) refusal = check_place(state_, option.publication);
-    if (!refusal) refusal = check_serial(state_);
+    if (!refusal && has_stages) refusal = check_serial(state_);
     if (refusal) return say(TargetStatus::kTemporarilyBlocked, *refusal);
     const bool copies =
         assessment.to_host.operations + assessment.to_device.operations + assessment.within_device.operations > 0;

@@ -98,7 +98,7 @@ class PlanningSession {
     HoldingOutcome outcome_of(std::int32_t member) const;
 
     const TargetAssessment& assess_now(PlannedTarget& target);
-    void judge(const Option& option, TargetAssessment& assessment) const;
+    void judge(const Option& option, bool has_stages, TargetAssessment& assessment) const;
     void count_changes(const PlannedTarget& target, TargetAssessment& assessment) const;
     void append_recipes(const PlannedTarget& target, std::int64_t index, bool all,
                         std::vector<RecoveryRecipe>& recipes);

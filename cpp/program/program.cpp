@@ -5,6 +5,7 @@
 #include "cpp/memory/host_copy_engine.h"
 #include "cpp/program/checkpoint_placement.h"
 #include "cpp/program/checkpoint_removal.h"
+#include "cpp/program/context_transaction.h"
 
 namespace ninfer {
 
@@ -144,6 +145,27 @@ Result<Nothing, Refusal> Program::verify(const PromptView& prompt, std::span<con
     }
     return context_.stores.verifier().verify(prompt, candidates_, verifications);
 }
+
+std::optional<Refusal> Program::check_not_pending(const Publication& publication) const {
+    if (const auto* capture = std::get_if<CapturePublication>(&publication))
+        return units_.check_not_pending(capture->sequence);
+    if (const auto* finish = std::get_if<FinishPublication>(&publication))
+        return units_.check_not_pending(finish->sequence);
+    return std::nullopt;
+}
+
+Result<std::optional<ResourceResult>, Refusal> Program::start_transaction(ContextPlan plan) {
+    if (const auto refusal = check_not_pending(plan.publication)) return *refusal;
+    return ninfer::start_transaction(context_, std::move(plan));
+}
+
+Result<std::optional<ResourceResult>, Refusal> Program::advance_transaction() {
+    if (context_.transaction == nullptr) return std::optional<ResourceResult>{};
+    if (const auto refusal = check_not_pending(context_.transaction->publication)) return *refusal;
+    return ninfer::advance_transaction(context_);
+}
+
+bool Program::cancel_transaction() { return ninfer::cancel_transaction(context_); }
 
 Result<const Sequence*, Refusal> Program::find(SequenceHandle handle) const { return context_.sequences.find(handle); }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cpp/program/capture.h"
+#include "cpp/program/context_plan.h"
 #include "cpp/program/copy_polling.h"
 #include "cpp/program/model_units.h"
 #include "cpp/program/program_statistics.h"
@@ -74,6 +75,14 @@ class Program {
     Result<Nothing, Refusal> verify(const PromptView& prompt, std::span<const CheckpointHandle> checkpoints,
                                     std::span<Verification> verifications);
 
+    // --- transitions (planning_session.h, context_transaction.h) ------------------------------------------------------
+    // What planning sessions and proofs read. Changed by the calls of this class only.
+    ContextState& context() noexcept { return context_; }
+    // As context_transaction.h; kPendingBatch if what is to be captured or finished is a member of the pending batch.
+    Result<std::optional<ResourceResult>, Refusal> start_transaction(ContextPlan plan);
+    Result<std::optional<ResourceResult>, Refusal> advance_transaction();
+    bool cancel_transaction();
+
     // --- facts --------------------------------------------------------------------------------------------------------
     Result<const Sequence*, Refusal> find(SequenceHandle handle) const;
     // The whole ledger of a sequence. kStaleHandle.
@@ -98,6 +107,8 @@ class Program {
     std::span<std::byte> device_page_for_test(std::int32_t page);
 
    private:
+    std::optional<Refusal> check_not_pending(const Publication& publication) const;
+
     std::shared_ptr<const WeightStore> weights_;
     Decoder decoder_;
     std::int64_t valid_tokens_;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "cpp/program/identity_header.h"
 #include "cpp/program/owner.h"
@@ -24,6 +25,10 @@ enum class SourceUse : std::uint8_t {
                // the deeper ones are deleted. Its bytes are continued in place where nobody else sees them
     kContinue,  // the same, but the source stays, as a checkpoint of the sequence's owner: its bytes are shared
 };
+
+inline constexpr std::int64_t kSourceUses = 3;
+
+std::string_view to_string(SourceUse use) noexcept;
 
 struct SequenceSource {
     CheckpointHandle checkpoint;

@@ -19,6 +19,8 @@ enum class TargetStatus : std::uint8_t {
     kPermanentlyInfeasible,  // what is to be published does not fit this engine, even alone
 };
 
+inline constexpr std::int64_t kTargetStatuses = 4;
+
 std::string_view to_string(TargetStatus status) noexcept;
 
 struct TargetAssessment {

@@ -462,6 +462,152 @@ class ProgramStatistics:
     @property
     def resource_revision(self) -> int: ...
 
+class AdmissionCandidate:
+    """From where a prompt may start, compared exactly."""
+
+    @property
+    def checkpoint(self) -> int: ...
+    @property
+    def use(self) -> str: ...
+    @property
+    def is_root(self) -> bool: ...
+    @property
+    def frontier(self) -> int:
+        """Tokens that need not be computed."""
+
+    @property
+    def prompt_tokens(self) -> int: ...
+    @property
+    def truncated(self) -> bool:
+        """Less than the checkpoint has."""
+
+class Publication:
+    """What a transition publishes in the end."""
+
+    @staticmethod
+    def admission(
+        candidate: AdmissionCandidate,
+        tokens: int,
+        count_tokens: bool = False,
+        captures: int = 0,
+        salt: str = "",
+        mode: str = "",
+    ) -> Publication:
+        """A new sequence; arguments as Program.open_sequence."""
+
+    @staticmethod
+    def capture(sequence: int, kind: str = "long_anchor", tier: str = "device", own: bool = True) -> Publication: ...
+    @staticmethod
+    def finish(sequence: int, kind: str = "session_endpoint", tier: str = "device") -> Publication: ...
+    @staticmethod
+    def nothing() -> Publication:
+        """Only what happens to inactive owners."""
+
+class Degradation:
+    """One step down for one inactive checkpoint or owner."""
+
+    def __init__(
+        self, kind: str, owner: int = 0, checkpoint: int = 0, device_pages: int = 0, frontier: int = 0
+    ) -> None:
+        """
+        'evict' names an owner, all other kinds a checkpoint; 'pages_to_host' keeps device_pages on Device, 'shorten' cuts to frontier.
+        """
+
+    @staticmethod
+    def kinds() -> list[str]:
+        """By their numbers in rows."""
+
+class TargetAssessment:
+    """What a complete target comes to."""
+
+    @property
+    def status(self) -> str:
+        """
+        'ready', 'needs_transfer', 'temporarily_blocked' or 'permanently_infeasible'.
+        """
+
+    @property
+    def feasible(self) -> bool: ...
+    @property
+    def is_short_of_cache(self) -> bool:
+        """Whether degrading inactive owners further can make it feasible."""
+
+    @property
+    def refusal(self) -> Refusal | None:
+        """Why it is not feasible."""
+
+    @property
+    def row(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None, None))]:
+        """All facts, int64 [1, columns]."""
+
+    @staticmethod
+    def columns() -> list[str]:
+        """Names of the columns of assessment rows."""
+
+    @staticmethod
+    def statuses() -> list[str]:
+        """By their numbers in rows."""
+
+class ContextPlan:
+    """A sealed target. Used up by Program.start_transaction."""
+
+class ResourceResult:
+    """How a transition has ended: the complete state of what it touched."""
+
+    @property
+    def end(self) -> str:
+        """'committed', 'cancelled' or 'copy_failed'."""
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything has; the revision has moved by one then."""
+
+    @property
+    def removed(self) -> list[int]:
+        """
+        Exactly the checkpoints that are gone, a consumed source among them; not the shortened ones.
+        """
+
+    @property
+    def shortened(self) -> list[tuple[int, int, int]]:
+        """Triples: the old checkpoint, the new one, its frontier."""
+
+    @property
+    def owners_gone(self) -> list[int]:
+        """With their last checkpoint."""
+
+    @property
+    def placements(self) -> list[tuple[int, int, int, int, bool, bool]]:
+        """
+        Of the plan's checkpoints that remain: handle, pages, on Device, on Host, image on Device, on Host.
+        """
+
+    @property
+    def sequence(self) -> int | None: ...
+    @property
+    def captured(self) -> int | None:
+        """None if its sequence has gone on meanwhile."""
+
+    @property
+    def finished(self) -> int | None:
+        """The owner."""
+
+    @property
+    def revision(self) -> int: ...
+
+class BackfillProof:
+    """The head fits beside the borrower; holds at one revision."""
+
+    @property
+    def revision(self) -> int: ...
+    @property
+    def pages_needed(self) -> int: ...
+    @property
+    def pages_total(self) -> int: ...
+    @property
+    def lanes_needed(self) -> int: ...
+    def holds(self, program: Program) -> bool: ...
+
 class Program:
     """
     Sequences and model units of one loaded model. One thread at a time. Every call returns its value or a Refusal that changed nothing.
@@ -601,12 +747,90 @@ class Program:
         """A digest over all bookkeeping: equal means nothing has changed."""
 
     def statistics(self) -> ProgramStatistics: ...
+    def candidates(
+        self,
+        tokens: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        sources: Sequence[tuple[int, str]],
+        salt: str = "",
+        mode: str = "",
+    ) -> list[AdmissionCandidate] | Refusal:
+        """
+        Root, and each pair of checkpoint and use ('retain', 'consume', 'continue') that can serve this prompt, int32 [n].
+        """
+
+    def start_transaction(self, plan: ContextPlan) -> ResourceResult | None | Refusal:
+        """
+        Uses the plan up. The result if it has ended already, else None: see advance_transaction.
+        """
+
+    def advance_transaction(self) -> ResourceResult | None | Refusal:
+        """
+        As far as it goes without waiting for a copy (poll_copies moves them). The result if it ends with this call.
+        """
+
+    def cancel_transaction(self) -> bool:
+        """
+        Takes effect at the next phase; False if there is none, or it is being aborted.
+        """
+
+    def prove_backfill(
+        self, head: tuple[int, int], borrower: tuple[int, int], donors: Sequence[int], protected_owners: Sequence[int]
+    ) -> BackfillProof | Refusal:
+        """
+        Whether the head's root plan fits when the donors have finished, with the borrower beside it; head and borrower are tokens and captures, as Program.open_sequence takes them.
+        """
+
     @property
     def vocab_size(self) -> int: ...
     @property
     def valid_tokens(self) -> int: ...
     @property
     def cpu_isa(self) -> str: ...
+
+class PlanningSession:
+    """One planning problem at one revision; changes nothing."""
+
+    def __init__(self, program: Program) -> None: ...
+    def open(self, options: Sequence[Publication], protected_owners: Sequence[int]) -> None | Refusal:
+        """
+        Begins a planning problem at this revision; earlier targets are not known any more.
+        """
+
+    def identity(self, option: int) -> int | Refusal:
+        """The target that does only what the option needs."""
+
+    def maximal(self, option: int) -> int | Refusal:
+        """The target in which every eligible owner is gone."""
+
+    def degradations(self, target: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None, None))] | Refusal:
+        """Steps that could help against what it lacks, int64 [n, columns]."""
+
+    def degrade(self, target: int, steps: Sequence[Degradation]) -> int | Refusal:
+        """The target behind these steps."""
+
+    @staticmethod
+    def degradation_columns() -> list[str]: ...
+    @staticmethod
+    def recovery_columns() -> list[str]: ...
+    def assess(self, target: int) -> TargetAssessment | Refusal: ...
+    def assess_many(
+        self, targets: Sequence[int]
+    ) -> (
+        tuple[
+            Annotated[NDArray[numpy.int64], dict(shape=(None, None))],
+            Annotated[NDArray[numpy.int64], dict(shape=(None, None))],
+        ]
+        | Refusal
+    ):
+        """
+        Assessment rows, one per target, and recovery rows of the checkpoints that differ from the identity.
+        """
+
+    def baseline(self, option: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None, None))] | Refusal:
+        """Recovery rows of all checkpoints in the option's identity."""
+
+    def seal(self, target: int) -> ContextPlan | Refusal:
+        """A plan, for one start at this revision."""
 
 class StateProbe:
     """

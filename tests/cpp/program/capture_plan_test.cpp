@@ -104,6 +104,19 @@ TEST_F(CapturePlanTest, AFinishKeepsItsEndpointOnDeviceOnHostOrIsADiscard) {
     world().expect_all_bytes();
 }
 
+TEST_F(CapturePlanTest, WhatNeedsNoStageNeedNotWaitForAFork) {
+    build({.pages = 16, .checkpoint_slots = 2});
+    sequence_ = world().open(256, 1);
+    world().compute(sequence_, world().make_tokens(128));
+    const auto captured = commit(ask(capture_on(Tier::kDevice))).captured;
+    // The sequence reads the captured image until its next unit: others wait for that, its own end does not.
+    expect_status(assess(ask(root(64))), TargetStatus::kTemporarilyBlocked, RefusalKind::kUnsettled);
+    const auto finished = commit(ask(finish_on(Tier::kDevice))).finished;
+    EXPECT_EQ(world().owner_of(captured), finished);
+    EXPECT_EQ(world().used().image_slots_checkpoint, 1) << "both are the same image";
+    expect_status(assess(ask(root(64))), TargetStatus::kReady);
+}
+
 TEST_F(CapturePlanTest, InactiveOwnersAreMovedWithoutAnyPublication) {
     build_full(8);
     const Publication nothing = NoPublication{};

@@ -1,0 +1,133 @@
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/variant.h>
+#include <nanobind/stl/vector.h>
+
+#include <tuple>
+
+#include "cpp/bindings/bindings.h"
+#include "cpp/bindings/plan_value.h"
+#include "cpp/bindings/result_to_python.h"
+#include "cpp/program/backfill_proof.h"
+#include "cpp/program/program.h"
+
+namespace nb = nanobind;
+
+namespace ninfer::bindings {
+
+namespace {
+
+using Ended = std::optional<ResourceResult>;
+// checkpoint, pages, pages on Device, pages on Host, image on Device, image on Host
+using PlacementRow = std::tuple<std::uint64_t, std::int64_t, std::int64_t, std::int64_t, bool, bool>;
+// before, after, frontier
+using ShortenedRow = std::tuple<std::uint64_t, std::uint64_t, std::int64_t>;
+
+template <typename Tag>
+std::vector<std::uint64_t> values(const std::vector<Handle<Tag>>& handles) {
+    std::vector<std::uint64_t> values;
+    for (const Handle<Tag> handle : handles) values.push_back(handle.value);
+    return values;
+}
+
+template <typename Tag>
+std::optional<std::uint64_t> value_of(Handle<Tag> handle) {
+    if (handle == Handle<Tag>{}) return std::nullopt;
+    return handle.value;
+}
+
+std::vector<PlacementRow> placements(const ResourceResult& result) {
+    std::vector<PlacementRow> rows;
+    for (const auto& [checkpoint, place] : result.placements)
+        rows.emplace_back(checkpoint.value, place.pages, place.pages_on_device, place.pages_on_host,
+                          place.image_on_device, place.image_on_host);
+    return rows;
+}
+
+std::vector<ShortenedRow> shortened(const ResourceResult& result) {
+    std::vector<ShortenedRow> rows;
+    for (const auto& [before, after, frontier] : result.shortened)
+        rows.emplace_back(before.value, after.value, frontier);
+    return rows;
+}
+
+using GrowthPair = std::pair<std::int64_t, std::int64_t>;  // tokens, captures inside pages
+
+SequenceRequest request_of(const GrowthPair& growth) {
+    require(growth.first >= 0, "tokens must be at least 0");
+    require(growth.second >= 0 && growth.second <= INT32_MAX, "captures must be 0 to 2^31 - 1");
+    return {growth.first, false, growth.second, {}};
+}
+
+std::variant<BackfillProof, Refusal> prove(Program& program, const GrowthPair& head, const GrowthPair& borrower,
+                                           const std::vector<std::uint64_t>& donors,
+                                           const std::vector<std::uint64_t>& protected_owners) {
+    std::vector<SequenceHandle> sequences;
+    for (const std::uint64_t donor : donors) sequences.push_back({donor});
+    std::vector<OwnerHandle> owners;
+    for (const std::uint64_t owner : protected_owners) owners.push_back({owner});
+    return to_python<BackfillProof>(
+        prove_backfill(program.context(), {request_of(head), request_of(borrower), sequences, owners}));
+}
+
+}  // namespace
+
+void bind_transition_values(nb::module_& module) {
+    nb::class_<ResourceResult>(module, "ResourceResult",
+                               "How a transition has ended: the complete state of what it touched.")
+        .def_prop_ro(
+            "end", [](const ResourceResult& result) { return std::string(to_string(result.end)); },
+            "'committed', 'cancelled' or 'copy_failed'.")
+        .def_ro("changed", &ResourceResult::changed, "Whether anything has; the revision has moved by one then.")
+        .def_prop_ro(
+            "removed", [](const ResourceResult& result) { return values(result.removed); },
+            "Exactly the checkpoints that are gone, a consumed source among them; not the shortened ones.")
+        .def_prop_ro("shortened", &shortened, "Triples: the old checkpoint, the new one, its frontier.")
+        .def_prop_ro(
+            "owners_gone", [](const ResourceResult& result) { return values(result.owners_gone); },
+            "With their last checkpoint.")
+        .def_prop_ro("placements", &placements,
+                     "Of the plan's checkpoints that remain: handle, pages, on Device, on Host, image on Device, on "
+                     "Host.")
+        .def_prop_ro("sequence", [](const ResourceResult& result) { return value_of(result.sequence); })
+        .def_prop_ro(
+            "captured", [](const ResourceResult& result) { return value_of(result.captured); },
+            "None if its sequence has gone on meanwhile.")
+        .def_prop_ro(
+            "finished", [](const ResourceResult& result) { return value_of(result.finished); }, "The owner.")
+        .def_ro("revision", &ResourceResult::revision);
+    nb::class_<BackfillProof>(module, "BackfillProof", "The head fits beside the borrower; holds at one revision.")
+        .def_ro("revision", &BackfillProof::revision)
+        .def_ro("pages_needed", &BackfillProof::pages_needed)
+        .def_ro("pages_total", &BackfillProof::pages_total)
+        .def_ro("lanes_needed", &BackfillProof::lanes_needed)
+        .def(
+            "holds", [](const BackfillProof& proof, Program& program) { return proof.holds(program.context()); },
+            nb::arg("program"));
+}
+
+void bind_transitions(nb::class_<Program>& program) {
+    program.def(
+        "start_transaction",
+        [](Program& self, PlanValue& value) {
+            require(value.plan.has_value(), "the plan is used up");
+            ContextPlan plan = std::move(*value.plan);
+            value.plan.reset();
+            return to_python<Ended>(self.start_transaction(std::move(plan)));
+        },
+        nb::arg("plan"), "Uses the plan up. The result if it has ended already, else None: see advance_transaction.");
+    program.def(
+        "advance_transaction", [](Program& self) { return to_python<Ended>(self.advance_transaction()); },
+        "As far as it goes without waiting for a copy (poll_copies moves them). The result if it ends with this call.");
+    program.def("cancel_transaction", &Program::cancel_transaction,
+                "Takes effect at the next phase; False if there is none, or it is being aborted.");
+    program.def(
+        "prove_backfill", &prove, nb::arg("head"), nb::arg("borrower"), nb::arg("donors"), nb::arg("protected_owners"),
+        "Whether the head's root plan fits when the donors have finished, with the borrower beside it; head and "
+        "borrower are tokens and captures, as Program.open_sequence takes them.");
+}
+
+}  // namespace ninfer::bindings
