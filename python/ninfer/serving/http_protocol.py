@@ -79,6 +79,12 @@ class LimitedConnection(H11Protocol):
         self.turned_away.discard(self)
         super().connection_lost(exc)
 
+    def shutdown(self) -> None:
+        if self._lingering.lingers:
+            self.transport.abort()
+        else:
+            super().shutdown()
+
     def pause_writing(self) -> None:
         super().pause_writing()
         self._watch_sending()

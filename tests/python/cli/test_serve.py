@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from ninfer.demo import HYBRID_DIRECTORY
 from tests.fixtures.ninfer_command import run
-from tests.fixtures.ninfer_server import free_port, ninfer_serve
+from tests.fixtures.ninfer_server import SECONDS, SERVE, free_port, ninfer_serve
 from tests.python.serving.event_stream import stream_chunks
 
 QUESTION = "count from 7 to 14."
@@ -154,6 +155,14 @@ def refusal(*arguments: str, environment: dict[str, str] | None = None) -> str:
 )
 def test_what_cannot_work_is_refused_in_one_line(arguments: list[str], line: str) -> None:
     assert refusal(*arguments, environment={"NINFER_PORT": "0"}).startswith(line)
+
+
+def test_more_connections_than_files_are_refused_before_anything_is_loaded() -> None:
+    command = [*SERVE, "--demo", "--port", "0", "--max-connections", "345"]
+    limited = ["sh", "-c", 'ulimit -n 600; exec "$@"', "sh", *command]
+    ended = subprocess.run(limited, capture_output=True, text=True, timeout=SECONDS, check=False)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.startswith("ninfer-serve: --max-connections 345 cannot be used: at most 344 works")
 
 
 def test_a_variable_is_named_when_its_value_cannot_be_used() -> None:
