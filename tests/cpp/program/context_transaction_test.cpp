@@ -236,6 +236,23 @@ TEST_F(ContextTransactionTest, ThereIsNoPlanWithoutALane) {
     expect_refused([&] { return session().seal(target); }, RefusalKind::kNoLane);
 }
 
+TEST_F(ContextTransactionTest, WhatEndsMeanwhileMovesNoRevisionInTheMiddle) {
+    build_crowd();
+    // A cancelled snapshot still reads the image of a closed sequence.
+    const auto sequence = world().open(64);
+    world().compute(sequence, world().make_tokens(64));
+    must(capture(state(), sequence, {.image_tier = Tier::kHost}));
+    close(sequence);
+    EXPECT_FALSE(state().condemned.empty());
+    const std::uint64_t revision = state().resource_revision;
+    start_all(SourceUse::kRetain);
+    world().settle();
+    EXPECT_TRUE(state().condemned.empty());
+    EXPECT_EQ(state().resource_revision, revision);
+    EXPECT_TRUE(cancel_transaction(state()));
+    EXPECT_EQ(until_ended().revision, revision + 1);
+}
+
 TEST_F(ContextTransactionTest, AStateMayEndWithATransactionOpen) {
     build_crowd();
     start_all(SourceUse::kRetain);

@@ -75,6 +75,9 @@ TEST_F(PlanningTest, StepsLeadDownAndTouchNobodyElse) {
     refuse(down, step(DegradationKind::kDropHostPages, idle), up);
     refuse(down, step(DegradationKind::kDropHostImage, idle), up);
     refuse(down, shorten(idle, 64), up);  // it has recurrent layers
+    const auto without_image = degrade(down, {step(DegradationKind::kImageToHost, idle)});
+    refuse(without_image, step(DegradationKind::kImageToHost, idle), up);
+    refuse(without_image, step(DegradationKind::kDropHostImage, idle), up);
     const auto gone = degrade(down, {remove(idle)});
     EXPECT_EQ(gone, degrade(identity, {evict(idle)}));
     refuse(gone, remove(idle), up);
@@ -87,6 +90,61 @@ TEST_F(PlanningTest, StepsLeadDownAndTouchNobodyElse) {
     const auto capturing = ContextWorld::joined(world().tokens_of(own), world().make_tokens(1));
     EXPECT_EQ(candidates(capturing, {{own}, {own, SourceUse::kConsume}}).size(), 2U);
     close(sequence);
+}
+
+TEST_F(PlanningTest, AProtectedSourceOfAnotherOptionStays) {
+    build({.pages = 10, .checkpoint_slots = 4});
+    const auto kept = world().endpoint(world().make_tokens(130));
+    const auto idle = world().endpoint(world().make_tokens(130));
+    const Tokens prompt = ContextWorld::joined(world().tokens_of(kept), world().make_tokens(300));
+    const auto owner = world().owner_of(kept);
+    std::vector<Publication> options;
+    for (const AdmissionCandidate& candidate : candidates(prompt, {{kept}}))
+        options.emplace_back(admission(candidate, std::ssize(prompt)));
+    must(session().open(options, {&owner, 1}));
+    for (const std::int64_t option : {0, 1}) {
+        const auto assessed = assess(must(session().maximal(option)));
+        EXPECT_TRUE(assessed.feasible());
+        EXPECT_EQ(assessed.checkpoints_removed, 1) << "of option " << option;
+    }
+    EXPECT_EQ(commit(must(session().maximal(0))).removed, std::vector{idle});
+}
+
+TEST_F(PlanningTest, StepsSayWhatTheyCanGiveAtMost) {
+    build({.pages = 10, .checkpoint_slots = 2, .host_pages = 12});
+    const auto idle = world().endpoint(world().make_tokens(256));
+    must(start_copy(state(), idle, Tier::kHost));
+    world().settle();
+    // Its last two pages and its image are on Device too, the others on Host as well: nothing is copied.
+    const auto other = world().endpoint(world().make_tokens(256));
+    const auto identity = ask(root(64 * 5));  // lacks 3
+    std::map<std::pair<std::uint64_t, std::int64_t>, Degradation> moves;
+    for (const Degradation& step : must(session().degradations(identity)))
+        if (step.kind == DegradationKind::kPagesToHost) moves[{step.checkpoint.value, step.device_pages}] = step;
+    ASSERT_EQ(moves.size(), 4U);
+    for (const auto& [key, step] : moves) {
+        const auto leaving = 4 - step.device_pages;
+        const std::int64_t copied = step.checkpoint == other ? leaving : 0;
+        EXPECT_EQ(step.relief.device_pages, leaving);
+        EXPECT_EQ(step.relief.host_blocks, -copied);
+        EXPECT_EQ(step.copied_bytes, copied * static_cast<std::int64_t>(ContextWorld::kPageBytes));
+        const auto before = assess(identity);
+        const auto after = assess(degrade(identity, {step}));
+        EXPECT_EQ(before.residual.device_pages - after.residual.device_pages,
+                  std::min<std::int64_t>(leaving, before.residual.device_pages));
+        EXPECT_EQ(after.to_host.operations, copied);
+    }
+    EXPECT_TRUE(moves.contains({idle.value, 1}));
+    EXPECT_TRUE(moves.contains({idle.value, 0}));
+}
+
+TEST_F(PlanningTest, CutsAreListedDownToOnePage) {
+    build({.pages = 4, .host_pages = 0, .recurrent = false});
+    const auto idle = world().endpoint(world().make_tokens(100));
+    std::vector<std::int64_t> frontiers;
+    for (const Degradation& step : must(session().degradations(ask(root(64 * 3)))))
+        if (step.checkpoint == idle) frontiers.push_back(step.frontier);
+    EXPECT_EQ(frontiers, std::vector<std::int64_t>{64});
 }
 
 TEST_F(PlanningTest, TheArenaIsBoundedButIdentityAndMaximalAlwaysHaveAPlace) {
@@ -198,6 +256,19 @@ TEST_F(PlanningTest, RecoveriesNameEveryBaseThatIsLeft) {
     must(session().assess_many({&without, 1}, facts));
     EXPECT_EQ(of(facts.recipes, made.endpoint).size(), 2U);
     EXPECT_EQ(of(facts.recipes, made.anchor).size(), 1U);
+}
+
+TEST_F(PlanningTest, AConsumedSourceIsNoBaseAnyMore) {
+    build({.pages = 16, .checkpoint_slots = 4, .host_pages = 12});
+    const auto made = make_lineage(world());
+    const Tokens prompt = ContextWorld::joined(world().tokens_of(made.endpoint), world().make_tokens(1));
+    const auto found = candidates(prompt, {{made.endpoint, SourceUse::kConsume}, {made.endpoint}});
+    const std::vector options{admission(found[1], 256), admission(found[2], 256)};
+    must(session().open(options, {}));
+    const auto consumed = of(must(session().baseline(0)), made.endpoint);
+    ASSERT_EQ(consumed.size(), 1U);
+    EXPECT_EQ(consumed[0].base, made.anchor);
+    EXPECT_EQ(of(must(session().baseline(1)), made.endpoint)[0].base, made.endpoint);
 }
 
 TEST_F(PlanningTest, WithoutRecurrentLayersAnyCommonBeginningIsABase) {
