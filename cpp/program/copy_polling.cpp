@@ -10,22 +10,32 @@ namespace ninfer {
 namespace {
 
 struct CopyEnd {
+    CopyKind kind = CopyKind::kPageToHost;
     bool published = false;
     ImageId image;  // of a snapshot
 };
 
 CopyEnd end_copy(ContextState& state, CopyId copy) {
+    const CopyKind kind = state.stores.copies().find(copy).value()->kind;
     const auto published = state.stores.copies().publish(copy);
-    if (published) return {true, published.value()};
+    if (published) return {kind, true, published.value()};
     const auto cancelled = state.stores.copies().cancel(copy);
     NINFER_ASSERT(cancelled.has_value(), "a copy with a job has no handle");
-    return {};
+    return {kind, false, {}};
 }
 
+// A tail that failed is copied again: its source is pinned for as long as the space is unsettled, and a capture must not
+// cost the running request its life. An image that cannot be restored ends the sequence.
 void end_settling(ContextState& state, const CopyJob& job, CopyEnd end) {
     Sequence& sequence = state.sequences.at(job.sequence);
     --sequence.waits;
-    if (!end.published) sequence.copy_failed = true;
+    if (end.published) return;
+    if (end.kind != CopyKind::kTail) {
+        sequence.copy_failed = true;
+        return;
+    }
+    const CopyId again = state.stores.copies().start_tail(sequence.kv).value();
+    add_job(state, {again, CopyPurpose::kSettling, job.sequence, {}});
 }
 
 // Whether the checkpoint's placement has changed for good: at the end of the last copy of a transfer that moved anything.
@@ -125,7 +135,7 @@ void cancel_settling(ContextState& state, SequenceHandle sequence) {
         state, [&](const CopyJob& job) { return job.purpose == CopyPurpose::kSettling && job.sequence == sequence; });
     for (const CopyJob& job : jobs) {
         cancel(state, job.copy);
-        end_settling(state, job, {});
+        --state.sequences.at(sequence).waits;
     }
 }
 

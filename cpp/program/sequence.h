@@ -40,7 +40,7 @@ struct Sequence {
 
     std::int32_t waits = 0;      // open copies without which it is not complete: of its tail, of its image
     std::int32_t snapshots = 0;  // open copies of its image to Host; writing meanwhile would spoil them
-    bool copy_failed = false;    // it will never be complete: it can only be closed
+    bool copy_failed = false;    // its image could not be restored: it can only be closed
 
     std::vector<std::uint32_t> output_counts;  // [vocab_size] once penalties are wanted, else empty
     std::vector<std::uint32_t> seen_counts;

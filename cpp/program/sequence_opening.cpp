@@ -28,6 +28,9 @@ std::optional<Refusal> check_consumption(const ContextState& state, CheckpointHa
     if (checkpoint.open_copies > 0) return Refusal{RefusalKind::kCopyInFlight, 0, checkpoint.open_copies};
     if (state.owners.find(checkpoint.owner).value()->role == OwnerRole::kActive)
         return Refusal{RefusalKind::kActive, 0, 1};
+    // A restore may fail, and then owner and source would be lost with the sequence (T6).
+    if (state.stores.has_images() && !state.stores.images().find(checkpoint.image).value()->on_device())
+        return Refusal{RefusalKind::kNotOnDevice, 1, 0};
     return check_removal(state, deeper);
 }
 

@@ -12,10 +12,13 @@ Result<SequenceHandle, Refusal> open_root(ContextState& state, const SequenceReq
 
 // A sequence that has computed the checkpoint's tokens up to the frontier. Where a partial page has to be copied, or the
 // image is on Host only, the sequence waits for that: until poll_copies has settled it, units refuse with kUnsettled.
-// kTransactionOpen, kStaleHandle, kCopyInFlight (its image is not there yet; not to retain: it or a deeper checkpoint has
-// open copies), kActive (an active owner's checkpoint can only be retained), kBeyondFrontier, kBackwards (a model with recurrent layers
+// A source that is not retained must have its image on Device: a restore may fail, and must not cost anybody the source.
+// Admissions that are planned (context_transaction.h) restore it first. Refusals, in this order: kTransactionOpen,
+// kStaleHandle, kCopyInFlight (its image is not there yet), kBeyondFrontier, kBackwards (a model with recurrent layers
 // starts at the checkpoint's frontier only), kMismatch (another header), kOverReservation (fewer tokens than are
-// inherited), kOverContext, kNoLane, kNoImageSlots, kPinned (not to retain), kNoPages, kNotOnDevice (pages).
+// inherited), kOverContext, kNoLane, kNoImageSlots; not to retain: kCopyInFlight (the source has open copies), kActive (an
+// active owner's checkpoint can only be retained), kNotOnDevice (the image), kCopyInFlight and kPinned (deeper
+// checkpoints); kNoPages, kNotOnDevice (pages), kPinned (the tail is being copied).
 Result<SequenceHandle, Refusal> open_from(ContextState& state, const SequenceSource& source,
                                           const SequenceRequest& request);
 

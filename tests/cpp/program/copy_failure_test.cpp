@@ -9,10 +9,11 @@ namespace {
 
 using testing_support::CheckpointTest;
 
-TEST_F(CheckpointTest, AForkWhoseTailFailedCanOnlyBeClosed) {
+TEST_F(CheckpointTest, AForkWhoseImageFailedCanOnlyBeClosed) {
     load_hybrid();
-    const auto prompt = random_tokens(100);
-    const auto endpoint = endpoint_of(prompt);
+    const auto prompt = random_tokens(64);
+    const auto endpoint = endpoint_of(prompt, Tier::kHost);
+    settle();
     const auto fork = open_from(endpoint, 128);
     const auto progress = moving(0, [&] { return fail_copies(); });
     EXPECT_EQ(progress.failed, 1);
@@ -26,24 +27,76 @@ TEST_F(CheckpointTest, AForkWhoseTailFailedCanOnlyBeClosed) {
     expect_refused([&] { return program_->capture_shape(fork); }, kind, 1, 0);
     expect_refused([&] { return program_->finish(fork, {}); }, kind, 1, 0);
     ok(moving(1, [&] { return program_->close_sequence(fork); }));
-    const auto again = open_from(endpoint, 128, SourceUse::kConsume);
+    const auto again = open_from(endpoint, 128);
+    settle();
     expect_continues(again, prompt, random_tokens(5));
     ok(program_->close_sequence(again));
+    ok(program_->delete_checkpoint(endpoint));
     expect_idle();
 }
 
-TEST_F(CheckpointTest, ACaptureWhoseTailFailedStaysAndItsSequenceCanOnlyBeClosed) {
+TEST_F(CheckpointTest, ASourceIsNeverLostToAFailedCopy) {
+    load_hybrid();
+    const auto prompt = random_tokens(200);
+    const auto sequence = open_root(200, 1);
+    compute(sequence, first_of(prompt, 70));
+    const auto shallow = ok(program_->capture(sequence, {}));
+    settle();
+    compute(sequence, {prompt.begin() + 70, prompt.begin() + 130});
+    const auto owner = ok(program_->finish(sequence, {CheckpointKind::kSessionEndpoint, Tier::kHost}));
+    settle();
+    const auto endpoint = ok(program_->owner(owner)).checkpoints.back();
+    for (const auto use : {SourceUse::kConsume, SourceUse::kContinue})
+        expect_refused([&] { return program_->open_from({endpoint, use, {}}, {.tokens = 200}); },
+                       RefusalKind::kNotOnDevice, 1, 0);
+    ok(program_->start_copy(endpoint, Tier::kDevice));
+    fail_copies();
+    EXPECT_EQ(ok(program_->owner(owner)).checkpoints, (std::vector{shallow, endpoint}));
+    ok(program_->start_copy(endpoint, Tier::kDevice));
+    settle();
+    const auto moved = open_from(endpoint, 200, SourceUse::kConsume);
+    expect_continues(moved, first_of(prompt, 130), random_tokens(5));
+}
+
+TEST_F(CheckpointTest, TheFailedTailOfAStartIsCopiedAgain) {
+    for (const auto use : {SourceUse::kRetain, SourceUse::kConsume}) {
+        load(false);
+        const auto prompt = random_tokens(100);
+        const auto endpoint = endpoint_of(prompt);
+        const auto fork = ok(program_->open_from({endpoint, use, 70}, {.tokens = 128}));
+        for (int attempt = 0; attempt < 3; ++attempt) {
+            const auto progress = moving(0, [&] { return fail_copies(); });
+            EXPECT_EQ(progress.failed, 1);
+            EXPECT_EQ(progress.open, 1);
+            expect_refused([&] { return program_->prefill(fork, 1); }, RefusalKind::kUnsettled, 0, 1);
+        }
+        settle();
+        expect_continues(fork, first_of(prompt, 70), random_tokens(5));
+    }
+}
+
+TEST_F(CheckpointTest, ACaptureWhoseTailFailedCostsItsSequenceNothing) {
     load_hybrid();
     const auto prompt = random_tokens(100);
     const auto sequence = open_root(128, 1);
     compute(sequence, prompt);
     const auto shared = ok(program_->capture(sequence, {CheckpointKind::kLongAnchor, Tier::kDevice, false}));
-    fail_copies();
-    expect_refused([&] { return program_->prefill(sequence, 1); }, RefusalKind::kCopyFailed, 1, 0);
-    ok(program_->close_sequence(sequence));
+    EXPECT_EQ(moving(0, [&] { return fail_copies(); }).open, 1);
+    expect_refused([&] { return program_->prefill(sequence, 1); }, RefusalKind::kUnsettled, 0, 1);
+    expect_refused([&] { return program_->delete_checkpoint(shared); }, RefusalKind::kPinned, 0, 2);
+    settle();
+    expect_continues(sequence, prompt, random_tokens(9));
     const auto fork = open_from(shared, 128);
     settle();
     expect_continues(fork, prompt, random_tokens(5));
+    // One that is closed while its tail fails again and again is gone all the same.
+    ok(program_->capture(sequence, {}));
+    fail_copies();
+    ok(program_->close_sequence(sequence));
+    ok(program_->close_sequence(fork));
+    settle();
+    ok(program_->delete_checkpoint(shared));
+    expect_idle();
 }
 
 TEST_F(CheckpointTest, AFailedTransferLeavesTheCheckpointWhereItWas) {

@@ -108,16 +108,23 @@ TEST_F(CheckpointTest, AConsumedImageThatSomebodyReadsIsForked) {
     expect_idle();
 }
 
-TEST_F(CheckpointTest, AConsumedImageOnHostIsRestored) {
+TEST_F(CheckpointTest, AnImageOnHostIsRestoredBeforeItIsConsumed) {
     load_hybrid();
     const auto prompt = random_tokens(70);
     const auto endpoint = endpoint_of(prompt, Tier::kHost);
     settle();
-    const auto sequence = open_from(endpoint, 128, SourceUse::kConsume);
-    expect_refused([&] { return program_->capture(sequence, {}); }, RefusalKind::kUnsettled, 0, 1);
+    expect_refused([&] { return program_->open_from({endpoint, SourceUse::kConsume, {}}, {.tokens = 128}); },
+                   RefusalKind::kNotOnDevice, 1, 0);
+    const auto fork = open_from(endpoint, 128);
+    expect_refused([&] { return program_->capture(fork, {}); }, RefusalKind::kUnsettled, 0, 2);
     settle();
+    expect_continues(fork, prompt, random_tokens(9));
+    ok(program_->close_sequence(fork));
+    ok(program_->start_copy(endpoint, Tier::kDevice));
+    settle();
+    const auto moved = open_from(endpoint, 128, SourceUse::kConsume);
     EXPECT_EQ(program_->statistics().used.host_blocks, 0);
-    expect_continues(sequence, prompt, random_tokens(9));
+    expect_continues(moved, prompt, random_tokens(9));
 }
 
 TEST_F(CheckpointTest, WithoutRecurrentLayersEveryFrontierIsACandidate) {
