@@ -49,7 +49,7 @@ void bind_copy_values(nb::module_& module) {
     nb::class_<CopyProgress>(module, "CopyProgress", "Copies of pages and state images after a poll.")
         .def_ro("open", &CopyProgress::open)
         .def_ro("published", &CopyProgress::published, "By this poll.")
-        .def_ro("failed", &CopyProgress::failed, "By this poll; a sequence that waited for one can only be closed.")
+        .def_ro("failed", &CopyProgress::failed, "By this poll. Tails start again; a sequence whose image failed can only be closed.")
         .def_ro("draining", &CopyProgress::draining, "Cancelled ones that still hold memory.")
         .def_prop_ro(
             "removed", [](const CopyProgress& progress) { return values(progress.removed); },
@@ -124,9 +124,11 @@ void bind_placement(nb::class_<Program>& program) {
     program.def(
         "drop",
         [](Program& self, std::uint64_t checkpoint, const std::string& tier) {
-            return to_python<std::monostate>(self.drop(CheckpointHandle{checkpoint}, tier_named(tier)));
+            return to_python<std::int64_t>(self.drop(CheckpointHandle{checkpoint}, tier_named(tier)));
         },
-        nb::arg("checkpoint"), nb::arg("tier"), "Drops what it has on the tier, all or nothing; never a last replica.");
+        nb::arg("checkpoint"), nb::arg("tier"),
+        "Drops what it has on the tier and can go; never a last replica, nor pages on Device that a sequence reads. "
+        "Returns how many pages and images that were.");
     program.def(
         "delete_checkpoint",
         [](Program& self, std::uint64_t checkpoint) {

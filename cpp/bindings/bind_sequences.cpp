@@ -67,7 +67,7 @@ void bind_opening(nb::class_<Program>& program) {
         nb::arg("consume") = false, nb::arg("frontier") = nb::none(), nb::arg("salt") = "", nb::arg("mode") = "",
         "A sequence that has computed the checkpoint's tokens, with room for `tokens` in all. Units refuse with "
         "`unsettled` until poll_copies has copied a partial page. consume: the checkpoint's owner becomes the "
-        "sequence's.");
+        "sequence's; its state image must be on Device.");
 }
 
 }  // namespace

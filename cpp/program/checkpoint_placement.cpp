@@ -9,14 +9,10 @@ namespace {
 bool is_on(const LogicalPage& page, Tier tier) { return tier == Tier::kDevice ? page.on_device() : page.on_host(); }
 bool is_on(const StateImage& image, Tier tier) { return tier == Tier::kDevice ? image.on_device() : image.on_host(); }
 
-Tier other(Tier tier) { return tier == Tier::kDevice ? Tier::kHost : Tier::kDevice; }
-
-// What of a checkpoint is to be copied or dropped.
+// What of a checkpoint is to be copied.
 struct Parts {
     std::vector<PageId> pages;
     ImageId image;  // or none
-
-    bool empty() const { return pages.empty() && image == ImageId{}; }
 };
 
 const StateImage* image_of(const ContextState& state, const Checkpoint& checkpoint) {
@@ -55,44 +51,6 @@ Result<Parts, Refusal> parts_to_copy(const ContextState& state, const Checkpoint
         copying += image->copying ? 1 : 0;
     }
     if (copying > 0) return Refusal{RefusalKind::kCopyInFlight, 0, copying};
-    return parts;
-}
-
-std::optional<Refusal> check_readers(const ContextState& state, SpaceId kv) {
-    std::optional<Refusal> refusal;
-    state.stores.kv().for_each_run(kv, [&](const RunFacts& run) {
-        if (run.counts.readers > 0 && run.pages > 0 && !refusal)
-            refusal = Refusal{RefusalKind::kActive, 0, run.counts.readers};
-    });
-    return refusal;
-}
-
-// What stands against dropping a part that is on the tier.
-template <typename Part>
-void check_drop(const Part& part, Tier tier, std::optional<Refusal>& refusal) {
-    if (refusal) return;
-    if (!is_on(part, other(tier)))
-        refusal = Refusal{RefusalKind::kLastReplica, 1, 0};
-    else if (part.pins > 0)
-        refusal = Refusal{RefusalKind::kPinned, 0, part.pins};
-}
-
-Result<Parts, Refusal> parts_to_drop(const ContextState& state, const Checkpoint& checkpoint, Tier tier) {
-    Parts parts;
-    std::optional<Refusal> refusal;
-    state.stores.kv().for_each_page(checkpoint.kv, [&](PageId id, const LogicalPage& page) {
-        if (!is_on(page, tier)) return;
-        parts.pages.push_back(id);
-        check_drop(page, tier, refusal);
-    });
-    if (const StateImage* image = image_of(state, checkpoint); image != nullptr && is_on(*image, tier)) {
-        parts.image = checkpoint.image;
-        check_drop(*image, tier, refusal);
-    }
-    if (parts.empty()) return Refusal{RefusalKind::kNoReplica, static_cast<std::int64_t>(tier), -1};
-    if (refusal) return *refusal;
-    if (tier == Tier::kDevice)
-        if (const auto read = check_readers(state, checkpoint.kv)) return *read;
     return parts;
 }
 
@@ -144,24 +102,28 @@ Result<std::int64_t, Refusal> start_copy(ContextState& state, CheckpointHandle h
     return bytes;
 }
 
-Result<Nothing, Refusal> drop(ContextState& state, CheckpointHandle handle, Tier tier) {
+Result<std::int64_t, Refusal> drop(ContextState& state, CheckpointHandle handle, Tier tier) {
     if (const auto refusal = state.check_no_transaction()) return *refusal;
     const auto found = state.owners.find(handle);
     if (!found) return found.error();
     const Checkpoint& checkpoint = *found.value();
     if (checkpoint.open_copies > 0) return Refusal{RefusalKind::kCopyInFlight, 0, checkpoint.open_copies};
-    const auto parts = parts_to_drop(state, checkpoint, tier);
-    if (!parts) return parts.error();
-    for (const PageId page : parts.value().pages) {
-        const auto dropped = state.stores.kv().drop(page, tier);
-        NINFER_ASSERT(dropped.has_value(), "a checked drop of a page was refused");
-    }
-    if (parts.value().image != ImageId{}) {
-        const auto dropped = state.stores.images().drop(parts.value().image, tier);
-        NINFER_ASSERT(dropped.has_value(), "a checked drop of an image was refused");
-    }
+    std::int64_t dropped = 0;
+    std::optional<Refusal> first;
+    const auto count = [&](const Result<Nothing, Refusal>& result) {
+        if (result)
+            ++dropped;
+        else if (!first)
+            first = result.error();
+    };
+    state.stores.kv().for_each_page(checkpoint.kv, [&](PageId id, const LogicalPage& page) {
+        if (is_on(page, tier)) count(state.stores.kv().drop(id, tier));
+    });
+    if (const StateImage* image = image_of(state, checkpoint); image != nullptr && is_on(*image, tier))
+        count(state.stores.images().drop(checkpoint.image, tier));
+    if (dropped == 0) return first.value_or(Refusal{RefusalKind::kNoReplica, static_cast<std::int64_t>(tier), -1});
     ++state.resource_revision;
-    return Nothing{};
+    return dropped;
 }
 
 }  // namespace ninfer

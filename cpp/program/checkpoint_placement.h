@@ -14,10 +14,11 @@ Result<CheckpointSummary, Refusal> summarise(const ContextState& state, Checkpoi
 // kNoPages, kNoImageSlots, kNoHostBlocks: wanted is what the whole needs.
 Result<std::int64_t, Refusal> start_copy(ContextState& state, CheckpointHandle checkpoint, Tier tier);
 
-// Drops every replica that the checkpoint has on the tier, all or none: others that share them lose them too.
-// kTransactionOpen, kStaleHandle,
-// kCopyInFlight, kNoReplica (there is none), kLastReplica (of a page or the image), kPinned (by an open copy, or by a
-// sequence that has not computed yet), kActive (a sequence reads a page on Device).
-Result<Nothing, Refusal> drop(ContextState& state, CheckpointHandle checkpoint, Tier tier);
+// Drops the replicas that the checkpoint has on the tier and that can go, the image's among them; returns how many pages
+// and images that were. Others that share them lose them too. What stays is somebody's last replica, is pinned (by a copy,
+// or by a sequence that has not computed yet), or on Device is read by a sequence. kTransactionOpen, kStaleHandle,
+// kCopyInFlight, kNoReplica (there is none); if nothing can go, why its first page cannot, or its image: kLastReplica,
+// kPinned, kActive.
+Result<std::int64_t, Refusal> drop(ContextState& state, CheckpointHandle checkpoint, Tier tier);
 
 }  // namespace ninfer

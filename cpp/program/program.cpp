@@ -125,7 +125,7 @@ Result<std::int64_t, Refusal> Program::cancel_copies(CheckpointHandle handle) {
     return ninfer::cancel_copies(context_, handle);
 }
 
-Result<Nothing, Refusal> Program::drop(CheckpointHandle handle, Tier tier) {
+Result<std::int64_t, Refusal> Program::drop(CheckpointHandle handle, Tier tier) {
     return ninfer::drop(context_, handle, tier);
 }
 

@@ -68,7 +68,7 @@ class Program {
     Result<std::int64_t, Refusal> start_copy(CheckpointHandle handle, Tier tier);
     CopyProgress poll_copies(std::size_t max_bytes);
     Result<std::int64_t, Refusal> cancel_copies(CheckpointHandle handle);
-    Result<Nothing, Refusal> drop(CheckpointHandle handle, Tier tier);
+    Result<std::int64_t, Refusal> drop(CheckpointHandle handle, Tier tier);
     Result<Nothing, Refusal> delete_checkpoint(CheckpointHandle handle);
     Result<Nothing, Refusal> release_owner(OwnerHandle handle);
     // How far prompt and checkpoints have the same identity. kStaleHandle.

@@ -720,8 +720,10 @@ class Program:
         Takes back its open copies; returns how many. What was published stays.
         """
 
-    def drop(self, checkpoint: int, tier: str) -> None | Refusal:
-        """Drops what it has on the tier, all or nothing; never a last replica."""
+    def drop(self, checkpoint: int, tier: str) -> int | Refusal:
+        """
+        Drops what it has on the tier and can go; never a last replica, nor pages on Device that a sequence reads. Returns how many pages and images that were.
+        """
 
     def delete_checkpoint(self, checkpoint: int) -> None | Refusal: ...
     def release_owner(self, owner: int) -> None | Refusal:

@@ -58,10 +58,11 @@ TEST_F(CheckpointTest, PlacementIsRefusedWithBothValues) {
     expect_refused(drop(Tier::kDevice), RefusalKind::kCopyInFlight, 0, 3);
     settle();
     const auto reader = open_from(endpoint, 192);
-    expect_refused(drop(Tier::kDevice), RefusalKind::kPinned, 0, 1);  // the image, which the reader borrows
+    expect_refused(drop(Tier::kDevice), RefusalKind::kActive, 0, 1);  // nor the image, which the reader borrows
     compute(reader, random_tokens(1));
+    EXPECT_EQ(ok(moving(1, drop(Tier::kDevice))), 1);  // the image alone
     expect_refused(drop(Tier::kDevice), RefusalKind::kActive, 0, 1);
-    ok(program_->drop(endpoint, Tier::kHost));
+    EXPECT_EQ(ok(program_->drop(endpoint, Tier::kHost)), 2);
     ok(program_->close_sequence(reader));
 
     // 14 pages and whatever an image takes are too much for 14 pages of blocks.
@@ -103,6 +104,30 @@ TEST_F(CheckpointTest, SharedPagesMoveOnceAndOneCopyAtATime) {
     EXPECT_TRUE(ok(program_->checkpoint(shallow)).image_on_device);
     ok(program_->release_owner(owner));
     expect_idle();
+}
+
+TEST_F(CheckpointTest, WhatASequenceReadsStaysOnDeviceAndTheRestGoes) {
+    load_hybrid();
+    const auto prompt = random_tokens(192);
+    const auto sequence = open_root(256);
+    compute(sequence, first_of(prompt, 64));
+    const auto shallow = ok(program_->capture(sequence, {}));
+    compute(sequence, {prompt.begin() + 64, prompt.end()});
+    const auto deep = ok(program_->owner(ok(program_->finish(sequence, {})))).checkpoints.back();
+    const auto reader = open_from(shallow, 128);
+    ok(program_->start_copy(deep, Tier::kHost));
+    settle();
+    EXPECT_EQ(ok(moving(1, [&] { return program_->drop(deep, Tier::kDevice); })), 3);  // two pages and the image
+    const auto summary = ok(program_->checkpoint(deep));
+    EXPECT_EQ(summary.pages_on_device, 1);
+    EXPECT_EQ(summary.pages_on_host, 3);
+    EXPECT_FALSE(summary.image_on_device);
+    EXPECT_TRUE(summary.valid);
+    expect_continues(reader, first_of(prompt, 64), random_tokens(9));
+    ok(program_->start_copy(deep, Tier::kDevice));
+    settle();
+    const auto fork = open_from(deep, 256);
+    expect_continues(fork, prompt, random_tokens(9));
 }
 
 TEST_F(CheckpointTest, DeletionInEveryOrderLeavesTheOthersUntouched) {
