@@ -49,7 +49,8 @@ void bind_copy_values(nb::module_& module) {
     nb::class_<CopyProgress>(module, "CopyProgress", "Copies of pages and state images after a poll.")
         .def_ro("open", &CopyProgress::open)
         .def_ro("published", &CopyProgress::published, "By this poll.")
-        .def_ro("failed", &CopyProgress::failed, "By this poll. Tails start again; a sequence whose image failed can only be closed.")
+        .def_ro("failed", &CopyProgress::failed,
+                "By this poll. Tails start again; a sequence whose image failed can only be closed.")
         .def_ro("draining", &CopyProgress::draining, "Cancelled ones that still hold memory.")
         .def_prop_ro(
             "removed", [](const CopyProgress& progress) { return values(progress.removed); },

@@ -4,8 +4,9 @@
 // Functions over it (sequence_opening, capture, checkpoint_placement, checkpoint_removal, copy_polling) are the program's
 // operations; they need no model. Each either succeeds or returns a Refusal and has changed nothing (fingerprint()).
 //
-// resource_revision moves once per stable change of topology, inactive placement or free capacity: with the call that
-// makes it; where copies make it, with the poll (or cancellation) that ends the last of them. It does not move for a
+// resource_revision moves once per stable change of topology, inactive placement, pins or free capacity: with the call
+// that makes it; where copies make it, with the poll (or cancellation) that ends the last of them, settles a sequence or
+// finds cancelled copies drained. It does not move for a
 // sequence that grows inside its own reservation, nor when a copy starts, nor in the middle of an open transaction, which
 // moves it once at its end.
 

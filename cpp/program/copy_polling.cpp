@@ -26,16 +26,18 @@ CopyEnd end_copy(ContextState& state, CopyId copy) {
 
 // A tail that failed is copied again: its source is pinned for as long as the space is unsettled, and a capture must not
 // cost the running request its life. An image that cannot be restored ends the sequence.
-void end_settling(ContextState& state, const CopyJob& job, CopyEnd end) {
+// Whether the source is free of its pins.
+bool end_settling(ContextState& state, const CopyJob& job, CopyEnd end) {
     Sequence& sequence = state.sequences.at(job.sequence);
     --sequence.waits;
-    if (end.published) return;
+    if (end.published) return true;
     if (end.kind != CopyKind::kTail) {
         sequence.copy_failed = true;
-        return;
+        return false;
     }
     const CopyId again = state.stores.copies().start_tail(sequence.kv).value();
     add_job(state, {again, CopyPurpose::kSettling, job.sequence, {}});
+    return false;
 }
 
 // Whether the checkpoint's placement has changed for good: at the end of the last copy of a transfer that moved anything.
@@ -62,8 +64,7 @@ bool end_snapshot(ContextState& state, const CopyJob& job, CopyEnd end) {
 bool end_job(ContextState& state, const CopyJob& job, CopyEnd end, std::vector<CheckpointHandle>& removed) {
     switch (job.purpose) {
         case CopyPurpose::kSettling:
-            end_settling(state, job, end);
-            return false;
+            return end_settling(state, job, end);
         case CopyPurpose::kPlacement:
             return end_placement(state, job, end);
         case CopyPurpose::kSnapshot:
@@ -100,9 +101,8 @@ void add_job(ContextState& state, const CopyJob& job) {
 
 CopyProgress poll_copies(ContextState& state, std::size_t max_bytes) {
     ReplicaCopies& copies = state.stores.copies();
-    copies.poll(max_bytes);
+    bool changed = copies.poll(max_bytes);
     CopyProgress progress;
-    bool changed = false;
     const auto ended =
         take_jobs(state, [&](const CopyJob& job) { return copies.status(job.copy).value() != CopyStatus::kPending; });
     for (const CopyJob& job : ended) {

@@ -9,10 +9,10 @@
 namespace ninfer {
 
 struct CopyProgress {
-    std::int64_t open = 0;                  // on their way, after this call
-    std::int64_t published = 0;             // by this call
-    std::int64_t failed = 0;                // by this call: tails start again, a sequence whose image failed can only be closed
-    std::int64_t draining = 0;              // cancelled ones that still hold what they used
+    std::int64_t open = 0;       // on their way, after this call
+    std::int64_t published = 0;  // by this call
+    std::int64_t failed = 0;     // by this call: tails start again, a sequence whose image failed can only be closed
+    std::int64_t draining = 0;   // cancelled ones that still hold what they used
     std::vector<CheckpointHandle> removed;  // whose image could not be copied: their handles are stale
 };
 

@@ -175,7 +175,7 @@ void ReplicaCopies::hold(const Copy& copy, bool held) {
     if (copy.image != ImageId{}) images_->mark_copying(copy.restored != ImageId{} ? copy.restored : copy.image, held);
 }
 
-void ReplicaCopies::poll(std::size_t max_bytes) {
+bool ReplicaCopies::poll(std::size_t max_bytes) {
     engine_->poll(max_bytes);
     std::size_t kept = 0;
     for (Copy& copy : draining_) {
@@ -184,7 +184,9 @@ void ReplicaCopies::poll(std::size_t max_bytes) {
         else
             end_draining(copy);
     }
+    const bool drained = kept < draining_.size();
     draining_.resize(kept);
+    return drained;
 }
 
 Result<CopyStatus, Refusal> ReplicaCopies::status(CopyId id) const {

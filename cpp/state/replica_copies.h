@@ -73,8 +73,8 @@ class ReplicaCopies {
     // kAlreadyThere (the image is settled), kCopyInFlight.
     Result<CopyId, Refusal> start_restore(ImageId unsettled);
 
-    // Lets the engine move at most max_bytes, and gives back what drained copies held.
-    void poll(std::size_t max_bytes);
+    // Lets the engine move at most max_bytes, and gives back what drained copies held; whether there were any.
+    bool poll(std::size_t max_bytes);
     Result<CopyStatus, Refusal> status(CopyId copy) const;
     // Returns the new image of a snapshot, else none. kCopyInFlight, kCopyFailed, kOutdatedCopy.
     Result<ImageId, Refusal> publish(CopyId copy);

@@ -329,7 +329,9 @@ class CopyProgress:
 
     @property
     def failed(self) -> int:
-        """By this poll; a sequence that waited for one can only be closed."""
+        """
+        By this poll. Tails start again; a sequence whose image failed can only be closed.
+        """
 
     @property
     def draining(self) -> int:
@@ -633,7 +635,7 @@ class Program:
         mode: str = "",
     ) -> int | Refusal:
         """
-        A sequence that has computed the checkpoint's tokens, with room for `tokens` in all. Units refuse with `unsettled` until poll_copies has copied a partial page. consume: the checkpoint's owner becomes the sequence's.
+        A sequence that has computed the checkpoint's tokens, with room for `tokens` in all. Units refuse with `unsettled` until poll_copies has copied a partial page. consume: the checkpoint's owner becomes the sequence's; its state image must be on Device.
         """
 
     def close_sequence(self, sequence: int) -> None | Refusal:

@@ -62,7 +62,9 @@ TEST_F(CheckpointTest, PlacementIsRefusedWithBothValues) {
     compute(reader, random_tokens(1));
     EXPECT_EQ(ok(moving(1, drop(Tier::kDevice))), 1);  // the image alone
     expect_refused(drop(Tier::kDevice), RefusalKind::kActive, 0, 1);
-    EXPECT_EQ(ok(program_->drop(endpoint, Tier::kHost)), 2);
+    ok(program_->start_copy(endpoint, Tier::kDevice));
+    settle();
+    EXPECT_EQ(ok(program_->drop(endpoint, Tier::kHost)), 3);
     ok(program_->close_sequence(reader));
 
     // 14 pages and whatever an image takes are too much for 14 pages of blocks.

@@ -78,7 +78,7 @@ TEST_F(CheckpointTest, TheFailedTailOfAStartIsCopiedAgain) {
 TEST_F(CheckpointTest, ACaptureWhoseTailFailedCostsItsSequenceNothing) {
     load_hybrid();
     const auto prompt = random_tokens(100);
-    const auto sequence = open_root(128, 1);
+    const auto sequence = open_root(192, 2);
     compute(sequence, prompt);
     const auto shared = ok(program_->capture(sequence, {CheckpointKind::kLongAnchor, Tier::kDevice, false}));
     EXPECT_EQ(moving(0, [&] { return fail_copies(); }).open, 1);
@@ -131,7 +131,7 @@ TEST_F(CheckpointTest, CancelledCopiesHoldTheirDestinationsUntilTheEngineHasLetG
     EXPECT_LT(used.host_blocks, program_->statistics().used.host_blocks);
     expect_refused([&] { return program_->delete_checkpoint(endpoint); }, RefusalKind::kPinned, 0, 2);
     expect_refused([&] { return program_->start_copy(endpoint, Tier::kHost); }, RefusalKind::kCopyInFlight, 0, 3);
-    EXPECT_EQ(moving(0, [&] { return settle(); }).published, 0);
+    EXPECT_EQ(moving(1, [&] { return settle(); }).published, 0);
     EXPECT_EQ(program_->statistics().used, used);
     ok(program_->delete_checkpoint(endpoint));
     expect_idle();

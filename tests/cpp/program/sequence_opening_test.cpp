@@ -21,7 +21,7 @@ TEST_F(CheckpointTest, ARetainedSourceServesManyForks) {
     EXPECT_EQ(ok(program_->checkpoint(endpoint)).pages_exclusive, 1);
     expect_refused([&] { return program_->delete_checkpoint(endpoint); }, RefusalKind::kPinned, 0, 4);
     expect_refused([&] { return program_->prefill(first, 1); }, RefusalKind::kUnsettled, 0, 1);
-    EXPECT_EQ(moving(0, [&] { return settle(); }).published, 2);
+    EXPECT_EQ(moving(1, [&] { return settle(); }).published, 2);
     // The tails are there; the image is read until each fork's first unit.
     expect_refused([&] { return program_->delete_checkpoint(endpoint); }, RefusalKind::kPinned, 0, 2);
     expect_continues(first, prompt, random_tokens(20));
