@@ -43,6 +43,7 @@ void LedgerStore::check_ledger(const Ledger& ledger) const {
     if (ledger.has_room()) {
         const Runs::Run& own = runs_.run(ledger.last);
         NINFER_ASSERT_EQ(own.holders, 1);
+        NINFER_ASSERT(own.data.grows, "a ledger has room, and its run may be joined with others");
         NINFER_ASSERT_LE(ledger.room - own.begin, static_cast<std::int64_t>(own.elements.capacity()));
         NINFER_ASSERT_LE(marks_between(own.begin, ledger.room), own.data.marks.capacity());
     }
@@ -50,13 +51,17 @@ void LedgerStore::check_ledger(const Ledger& ledger) const {
 
 void LedgerStore::check_invariants() const {
     std::vector<RunId> ends;
+    std::int64_t growing = 0;
     std::vector<std::int64_t> ledgers(headers_.size(), 0);
     ledgers_.for_each([&](LedgerId, const Ledger& ledger) {
         check_ledger(ledger);
         ends.push_back(ledger.last);
+        growing += ledger.has_room() ? 1 : 0;
         ++ledgers[ledger.header];
     });
     runs_.check_invariants(ends);
+    runs_.for_each([&](RunId, const Runs::Run& run) { growing -= run.data.grows ? 1 : 0; });
+    NINFER_ASSERT_EQ(growing, 0);
     for (std::size_t i = 0; i < headers_.size(); ++i) {
         NINFER_ASSERT_EQ(headers_[i].ledgers, ledgers[i]);
         if (ledgers[i] == 0) continue;
@@ -105,6 +110,7 @@ void add_run(Fingerprint& print, const LedgerStore::Runs::Run& run) {
     for (const std::int32_t id : run.elements) print.add(id);
     print.add(run.data.marks.size());
     for (const Digest128& mark : run.data.marks) add_digest(print, mark);
+    print.add(run.data.grows);
     print.add(run.data.spans.size());
     for (const TokenSpan& span : run.data.spans) add_token_span(print, span);
 }

@@ -18,6 +18,7 @@ constexpr std::size_t kSpansAtStart = 4;
 void divide(Runs::Run& first, Runs::Run& second) {
     const std::int64_t border = second.begin;
     const auto marks = static_cast<std::ptrdiff_t>(LedgerStore::marks_between(first.begin, border));
+    first.data.grows = false;
     first.data.marks.resize(static_cast<std::size_t>(marks));
     std::erase_if(first.data.spans, [&](const TokenSpan& span) { return span.begin >= border; });
     second.data.marks.erase(second.data.marks.begin(), second.data.marks.begin() + marks);
@@ -28,15 +29,15 @@ void divide(Runs::Run& first, Runs::Run& second) {
 }
 
 // Whether to join two neighbours, and the joint data. Only runs of like length are joined: a token is copied a few
-// times while its ledger grows by turns, and a ledger has few runs.
+// times while its ledger grows by turns, and a ledger has few runs. All memory is there before anything changes.
 bool join(Runs::Run& first, Runs::Run& second) {
-    if (first.size() > 2 * second.size()) return false;
+    if (second.data.grows || first.size() > 2 * second.size()) return false;
     first.elements.reserve(static_cast<std::size_t>(first.size() + second.size()));
-    std::vector<TokenSpan> spans = std::move(first.data.spans);
-    for (const TokenSpan& span : second.data.spans) append_span(spans, span);
-    std::vector<Digest128> marks = std::move(first.data.marks);
-    marks.insert(marks.end(), second.data.marks.begin(), second.data.marks.end());
-    second.data = {std::move(marks), std::move(spans)};
+    first.data.spans.reserve(first.data.spans.size() + second.data.spans.size());
+    first.data.marks.reserve(first.data.marks.size() + second.data.marks.size());
+    for (const TokenSpan& span : second.data.spans) append_span(first.data.spans, span);
+    first.data.marks.insert(first.data.marks.end(), second.data.marks.begin(), second.data.marks.end());
+    second.data = std::move(first.data);
     return true;
 }
 
@@ -112,6 +113,7 @@ Result<Nothing, Refusal> LedgerStore::append(LedgerId ledger, const LedgerTokens
         run.data.marks.push_back(chain_digest(to, to.last, at));
     if (to.origins.empty() || to.origins.back().origin != tokens.origin) to.origins.push_back({begin, tokens.origin});
     to.length = end;
+    run.data.grows = to.has_room();
     return Nothing{};
 }
 
@@ -131,14 +133,22 @@ Result<Nothing, Refusal> LedgerStore::seal(LedgerId ledger) {
     if (!found) return found.error();
     Ledger& to = *found.value();
     if (to.has_room()) drop_room(to);
-    runs_.compact(to.last, [](Runs::Run& first, Runs::Run& second) { return join(first, second); });
+    compact(to.last);
     return Nothing{};
+}
+
+void LedgerStore::compact(RunId last) { runs_.compact(last, join); }
+
+void LedgerStore::detach(RunId last) {
+    const RunId left = runs_.detach(last, [](Runs::Run&) {});
+    if (!left.none()) compact(runs_.end_of_common(left));
 }
 
 void LedgerStore::drop_room(Ledger& ledger) {
     ledger.room = ledger.length;
     Runs::Run& run = runs_.run(ledger.last);
     if (run.size() > 0) {
+        run.data.grows = false;
         run.elements.shrink_to_fit();
         run.data.marks.shrink_to_fit();
         run.data.spans.shrink_to_fit();
@@ -154,7 +164,7 @@ Result<Nothing, Refusal> LedgerStore::release(LedgerId ledger) {
     const auto found = ledgers_.find(ledger);
     if (!found) return found.error();
     const Ledger released = ledgers_.erase(ledger);
-    runs_.detach(released.last, [](Runs::Run&) {});
+    detach(released.last);
     Header& header = headers_[released.header];
     NINFER_ASSERT_LE(1, header.ledgers);
     if (--header.ledgers == 0) header = Header{};
@@ -181,6 +191,7 @@ void LedgerStore::start_run(Ledger& ledger, RunId parent, std::vector<std::int32
     const RunId id = runs_.append_run(parent);
     runs_.attach(id);
     Runs::Run& run = runs_.run(id);
+    run.data.grows = true;
     run.data.spans.reserve(kSpansAtStart);
     run.data.marks.reserve(marks_between(run.begin, ledger.room));
     memory.clear();
@@ -195,6 +206,7 @@ void LedgerStore::leave_run(Ledger& ledger) {
     Runs::Run& left = runs_.run(left_id);
     // The memory for the ledger's room goes on with the ledger; the run keeps a copy of its own size.
     std::vector<std::int32_t> memory = std::exchange(left.elements, std::vector<std::int32_t>(left.elements));
+    left.data.grows = false;
     left.data.marks.shrink_to_fit();
     start_run(ledger, left_id, std::move(memory));
     runs_.detach(left_id, [](Runs::Run&) {});

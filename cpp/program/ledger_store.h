@@ -47,6 +47,7 @@ struct LedgerTokens {
 struct LedgerRun {
     std::vector<Digest128> marks;  // digests at every multiple of kDigestBlockTokens in (begin, end]
     std::vector<TokenSpan> spans;  // the first begins where the run begins; none for an empty run
+    bool grows = false;            // a ledger with room left ends in it
 };
 
 class LedgerStore {
@@ -74,7 +75,7 @@ class LedgerStore {
     // Tokens [begin, begin + out.size()) into `out`.
     Result<Nothing, Refusal> read(LedgerId ledger, std::int64_t begin, std::span<std::int32_t> out) const;
     // As many of the tokens from `begin` on as lie together; empty only at the end. Tokens that were appended since the
-    // last fork of this ledger, or from it, lie together. Valid until the next fork, seal or release.
+    // last fork of this ledger, or from it, lie together. Valid until the next fork, seal or release of any ledger.
     Result<std::span<const std::int32_t>, Refusal> view(LedgerId ledger, std::int64_t begin) const;
     Result<TokenFacts, Refusal> facts(LedgerId ledger, std::int64_t index) const;
     // The digest of the first `frontier` tokens; at most kDigestBlockTokens are hashed.
@@ -128,6 +129,10 @@ class LedgerStore {
     void leave_run(Ledger& ledger);
     RunId cut(RunId last, std::int64_t frontier);
     void drop_room(Ledger& ledger);
+    // One ledger less ends at `last`; what it parted becomes one again.
+    void detach(RunId last);
+    // Joins runs of the chain that were parted for somebody who is gone.
+    void compact(RunId last);
     // The run that holds token `index`, and the ledger's refusals.
     Result<const Runs::Run*, Refusal> run_at(LedgerId ledger, std::int64_t index) const;
     // The digest at a frontier of the chain, from the last one kept before it.

@@ -267,9 +267,16 @@ RunId PagedKvStore::cut(RunId last, std::int64_t pages) {
 
 // Runs that were parted for somebody who is gone become one again, so that chains stay short.
 void PagedKvStore::compact(RunId last) {
-    runs_.compact(last, [](PageRuns::Run&, PageRuns::Run&) { return true; });
-    for (RunId id = last; !id.none(); id = runs_.run(id).parent)
-        if (pages_.at(runs_.run(id).elements.front()).run != id) recount(id);
+    runs_.compact(last, [](PageRuns::Run& first, PageRuns::Run& second) {
+        // An active space goes on in its own leaf, which has the room that was promised to it.
+        if (second.children == 0 && second.data.readers > 0) return false;
+        first.elements.reserve(first.elements.size() + second.elements.size());
+        return true;
+    });
+    for (RunId id = last; !id.none(); id = runs_.run(id).parent) {
+        const PageRuns::Run& run = runs_.run(id);
+        if (!run.elements.empty() && pages_.at(run.elements.front()).run != id) recount(id);
+    }
 }
 
 // Makes the pages of a run know it, and the run's counts true.

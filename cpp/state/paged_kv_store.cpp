@@ -129,9 +129,10 @@ void PagedKvStore::map_page(AddressSpace& space) {
 }
 
 void PagedKvStore::release_chain(RunId last) {
-    runs_.detach(last, [&](const PageRuns::Run& run) {
+    const RunId left = runs_.detach(last, [&](const PageRuns::Run& run) {
         for (const PageId page : run.elements) free_page(page);
     });
+    if (!left.none()) compact(runs_.end_of_common(left));
 }
 
 void PagedKvStore::pin(PageId id) {

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -31,10 +32,11 @@ class SharedRuns {
    public:
     struct Run {
         RunId parent;
-        std::int64_t begin = 0;     // index of the first element in every chain through this run
-        std::int32_t children = 0;  // runs whose parent this is
-        std::int32_t ends = 0;      // chains whose last run this is
-        std::int32_t holders = 0;   // chains through this run
+        std::int64_t begin = 0;      // index of the first element in every chain through this run
+        std::int32_t children = 0;   // runs whose parent this is
+        std::int32_t child_ids = 0;  // their ids, combined by exclusive or: the id itself of an only child
+        std::int32_t ends = 0;       // chains whose last run this is
+        std::int32_t holders = 0;    // chains through this run
         std::vector<Element> elements;
         RunData data{};
 
@@ -61,7 +63,10 @@ class SharedRuns {
         Run& made = run(id);
         made.parent = parent;
         made.begin = length(parent);
-        if (!parent.none()) ++run(parent).children;
+        if (!parent.none()) {
+            ++run(parent).children;
+            run(parent).child_ids ^= id.value;
+        }
         return id;
     }
 
@@ -73,9 +78,11 @@ class SharedRuns {
     }
 
     // One chain less ends at `last`; on_free(Run&) is called for every run that nobody holds any more, last ones first.
+    // Returns the last run of the chain that others hold.
     template <typename OnFree>
-    void detach(RunId last, OnFree&& on_free) {
-        if (last.none()) return;
+    RunId detach(RunId last, OnFree&& on_free) {
+        if (last.none()) return last;
+        RunId left;
         NINFER_ASSERT_LE(1, run(last).ends);
         --run(last).ends;
         for (RunId id = last; !id.none();) {
@@ -85,12 +92,24 @@ class SharedRuns {
             if (--passed.holders == 0) {
                 NINFER_ASSERT_EQ(passed.children, 0);
                 on_free(passed);
-                if (!parent.none()) --run(parent).children;
+                if (!parent.none()) {
+                    --run(parent).children;
+                    run(parent).child_ids ^= id.value;
+                }
                 passed = Run{};
                 free_.push_back(id);
+            } else if (left.none()) {
+                left = id;
             }
             id = parent;
         }
+        return left;
+    }
+
+    // The last run that every chain through `id` goes through.
+    RunId end_of_common(RunId id) const {
+        while (run(id).ends == 0 && run(id).children == 1) id = RunId{run(id).child_ids};
+        return id;
     }
 
     // The run of the chain that ends exactly at `length` (none for 0), cutting one in two where needed. Existing ids keep
@@ -112,8 +131,12 @@ class SharedRuns {
         first.data = second.data;
         first.holders = second.holders;
         // The parent has one child as before: the first part in place of the second.
-        if (!first.parent.none()) --run(first.parent).children;
+        if (!first.parent.none()) {
+            --run(first.parent).children;
+            run(first.parent).child_ids ^= id.value;
+        }
         first.children = 1;
+        first.child_ids = id.value;
         second.parent = first_id;
         second.begin = length_wanted;
         on_cut(first, second);
@@ -121,23 +144,14 @@ class SharedRuns {
     }
 
     // Joins runs of the chain whose border nobody needs any more: no chain ends at it and nothing else begins there.
-    // join(Run& first, Run& second) says whether the two may be joined, and if so leaves the joint data in `second`.
+    // join(Run& first, Run& second) says whether the two may be joined, and if so makes room in `first` for the elements
+    // of both and leaves the joint data in `second`. If it finds no memory it throws before it changes anything, and the
+    // two stay apart: that costs time later, and giving back never fails.
     template <typename Join>
     void compact(RunId last, Join&& join) {
-        for (RunId id = last; !id.none(); id = run(id).parent) {
-            while (!run(id).parent.none()) {
-                const RunId first_id = run(id).parent;
-                Run& first = run(first_id);
-                Run& second = run(id);
-                if (first.ends > 0 || first.children != 1 || !join(first, second)) break;
-                first.elements.insert(first.elements.end(), second.elements.begin(), second.elements.end());
-                second.elements = std::move(first.elements);
-                second.begin = first.begin;
-                second.parent = first.parent;
-                first = Run{};
-                free_.push_back(first_id);
+        for (RunId id = last; !id.none(); id = run(id).parent)
+            while (join_with_parent(id, join)) {
             }
-        }
     }
 
     // Calls visit(RunId, Run&) from the last run to the root.
@@ -164,6 +178,7 @@ class SharedRuns {
             fingerprint.add(found.parent.value);
             fingerprint.add(found.begin);
             fingerprint.add(found.children);
+            fingerprint.add(found.child_ids);
             fingerprint.add(found.ends);
             fingerprint.add(found.holders);
             fingerprint.add(found.size());
@@ -177,19 +192,24 @@ class SharedRuns {
         std::vector<std::int32_t> ends(runs_.size(), 0);
         std::vector<std::int32_t> holders(runs_.size(), 0);
         std::vector<std::int32_t> children(runs_.size(), 0);
+        std::vector<std::int32_t> child_ids(runs_.size(), 0);
         std::vector<bool> unused(runs_.size(), false);
         for (const RunId id : free_) unused[static_cast<std::size_t>(id.value)] = true;
         for (const RunId last : ends_of) {
             if (!last.none()) ++ends[static_cast<std::size_t>(last.value)];
             for_each_of(last, [&](RunId id, const Run&) { ++holders[static_cast<std::size_t>(id.value)]; });
         }
-        for (std::size_t i = 0; i < runs_.size(); ++i)
-            if (!unused[i] && !runs_[i].parent.none()) ++children[static_cast<std::size_t>(runs_[i].parent.value)];
+        for (std::size_t i = 0; i < runs_.size(); ++i) {
+            if (unused[i] || runs_[i].parent.none()) continue;
+            ++children[static_cast<std::size_t>(runs_[i].parent.value)];
+            child_ids[static_cast<std::size_t>(runs_[i].parent.value)] ^= static_cast<std::int32_t>(i);
+        }
         for (std::size_t i = 0; i < runs_.size(); ++i) {
             const Run& found = runs_[i];
             NINFER_ASSERT_EQ(found.ends, ends[i]);
             NINFER_ASSERT_EQ(found.holders, holders[i]);
             NINFER_ASSERT_EQ(found.children, children[i]);
+            NINFER_ASSERT_EQ(found.child_ids, child_ids[i]);
             NINFER_ASSERT_EQ(unused[i] ? 0 : 1, found.holders > 0 ? 1 : 0);
             if (!unused[i]) NINFER_ASSERT_EQ(found.begin, length(found.parent));
         }
@@ -203,6 +223,28 @@ class SharedRuns {
     }
 
    private:
+    template <typename Join>
+    bool join_with_parent(RunId second_id, Join&& join) {
+        Run& second = run(second_id);
+        const RunId first_id = second.parent;
+        if (first_id.none()) return false;
+        Run& first = run(first_id);
+        if (first.ends > 0 || first.children != 1) return false;
+        try {
+            if (!join(first, second)) return false;
+        } catch (const std::bad_alloc&) {
+            return false;
+        }
+        first.elements.insert(first.elements.end(), second.elements.begin(), second.elements.end());
+        second.elements = std::move(first.elements);
+        second.begin = first.begin;
+        second.parent = first.parent;
+        if (!first.parent.none()) run(first.parent).child_ids ^= first_id.value ^ second_id.value;
+        first = Run{};
+        free_.push_back(first_id);
+        return true;
+    }
+
     // The free list gets room for every run before the run is there, so that giving it back never allocates.
     void add_slot() {
         NINFER_ASSERT_LT(std::ssize(runs_), std::int64_t{std::numeric_limits<std::int32_t>::max()});

@@ -167,6 +167,21 @@ TEST_F(LedgerStoreTest, AConversationOfManyTurnsHasFewRuns) {
     EXPECT_EQ(store_.length(id).value(), 21000);
 }
 
+// A finished sequence keeps its computed tokens: not the last one, of which a request only ever sampled.
+TEST_F(LedgerStoreTest, AConversationWhoseLastTokensAreNotKeptHasFewRuns) {
+    LedgerId id = open(1000, 1000);
+    for (std::int64_t turn = 0; turn < 200; ++turn) {
+        const std::int64_t length = store_.length(id).value();
+        const LedgerId next = store_.fork(id, length, length + 101).value();
+        store_.append(next, {counting(0, 101), {}, TokenOrigin::kPrompt}).value();
+        store_.release(id).value();
+        id = store_.fork(next, length + 100, length + 100).value();
+        store_.release(next).value();
+    }
+    EXPECT_LE(store_.run_count(), 12);
+    EXPECT_EQ(store_.length(id).value(), 21000);
+}
+
 TEST_F(LedgerStoreTest, HeadersExistOnceAndAsLongAsTheyAreUsed) {
     const LedgerId one = store_.open({"a", "bc", 0}, 0);
     const LedgerId two = store_.open({"ab", "c", 0}, 0);
@@ -178,6 +193,36 @@ TEST_F(LedgerStoreTest, HeadersExistOnceAndAsLongAsTheyAreUsed) {
     store_.release(same).value();
     const LedgerId again = store_.open({"ab", "c", 0}, 0);
     EXPECT_EQ(store_.header(again).value(), store_.header(two).value());
+}
+
+// Runs of a chain are each more than half as long as the one before, so few that their number is a logarithm.
+TEST_F(LedgerStoreTest, WhatForksPartedIsJoinedWhenTheyGo) {
+    const LedgerId whole = open(10'000, 10'000);
+    for (const std::int64_t step : {7, -7}) {
+        for (std::int64_t frontier = step > 0 ? 1 : 9'999; 0 < frontier && frontier < 10'000; frontier += step) {
+            const LedgerId fork = store_.fork(whole, frontier, frontier + frontier % 2).value();
+            store_.release(fork).value();
+            ASSERT_LE(store_.run_count(), 14) << "fork at " << frontier;
+        }
+        store_.check_invariants();
+        EXPECT_EQ(all(whole), counting(0, 10'000));
+    }
+}
+
+TEST_F(LedgerStoreTest, ALedgerKeepsItsRoomWhenItsSourceGoes) {
+    const LedgerId source = open(100, 100);
+    const LedgerId fork = store_.fork(source, 70, 200).value();
+    store_.release(source).value();
+    store_.check_invariants();
+    const auto more = counting(70, 130);
+    const std::int64_t before = allocations();
+    for (std::size_t i = 0; i < more.size(); ++i)
+        store_.append(fork, {std::span(more).subspan(i, 1), {}, TokenOrigin::kPrompt}).value();
+    EXPECT_EQ(allocations(), before);
+    EXPECT_EQ(all(fork), counting(0, 200));
+    // Full, it is as any other.
+    store_.seal(fork).value();
+    EXPECT_EQ(store_.run_count(), 1);
 }
 
 }  // namespace

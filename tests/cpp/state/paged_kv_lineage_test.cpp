@@ -253,6 +253,34 @@ TEST_F(PagedKvLineageTest, ChainsBecomeShortAgainWhenCapturesGo) {
     expect_shows(space, tokens);
 }
 
+TEST_F(PagedKvLineageTest, WhatForksPartedIsJoinedWhenTheyGo) {
+    Tokens tokens;
+    const SpaceId source = frozen_of(tokens, 10 * 64);
+    for (std::int64_t frontier = 1; frontier < 10 * 64; frontier += 37) {
+        const SpaceId fork = ok(pages_.fork(source, frontier, 1));
+        const SpaceId view = ok(pages_.share(source, 10 * 64 - frontier));
+        ok(pages_.release(random_() % 2 == 0 ? fork : view));
+        expect_shows(source, tokens);
+        for (const SpaceId other : {fork, view})
+            if (pages_.find(other).has_value()) ok(pages_.release(other));
+        EXPECT_EQ(facts(source).runs, 1) << "fork at " << frontier;
+        expect_shows(source, tokens);
+    }
+}
+
+TEST_F(PagedKvLineageTest, ARunningSpaceOfWhichCapturesComeAndGoHasFewRuns) {
+    Tokens tokens;
+    const SpaceId running = ok(pages_.open(12));
+    for (std::int64_t pages = 1; pages <= 10; ++pages) {
+        compute(running, tokens, pages * 64);
+        ok(pages_.release(ok(pages_.freeze(running))));
+        EXPECT_LE(facts(running).runs, 2);  // its own leaf, and what comes before
+    }
+    ok(pages_.finish(running));
+    EXPECT_EQ(facts(running).runs, 1);
+    expect_shows(running, tokens);
+}
+
 TEST_F(PagedKvLineageTest, PagesOfDemotedSpacesComeBackAndGoOn) {
     Tokens tokens;
     const SpaceId source = frozen_of(tokens, 150);

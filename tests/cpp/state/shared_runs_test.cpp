@@ -172,6 +172,40 @@ TEST(SharedRunsTest, ARunThatFindsNoMemoryChangesNothingAndReleasingAllocatesNot
     EXPECT_LE(2, failures);
 }
 
+TEST(SharedRunsTest, TheLastRunThatAllChainsGoThrough) {
+    Chains chains;
+    const RunId first = chains.append({}, {1, 2});
+    const RunId second = chains.append(first, {3});
+    const RunId third = chains.append(second, {4});
+    const RunId other = chains.append(third, {5});
+    EXPECT_EQ(chains.runs.end_of_common(first), first);  // a chain ends there
+    for (int i = 0; i < 3; ++i) chains.release(0);
+    EXPECT_EQ(chains.runs.end_of_common(first), other);
+    chains.append(second, {6});
+    EXPECT_EQ(chains.runs.end_of_common(first), second);
+    EXPECT_EQ(chains.runs.end_of_common(third), other);
+    chains.check();
+}
+
+TEST(SharedRunsTest, AJoinThatFindsNoMemoryIsLeftOut) {
+    Chains chains;
+    const RunId second = chains.append(chains.append({}, {1, 2}), {3});
+    chains.release(0);
+    const auto join = [](Runs::Run& first, Runs::Run& last) {
+        first.elements.reserve(100);
+        last.data.total += first.data.total;
+        return true;
+    };
+    testing_support::allocations_left = 0;
+    chains.runs.compact(second, join);
+    testing_support::allocations_left = testing_support::kUnlimited;
+    EXPECT_EQ(chains.runs.run_count(), 2);
+    chains.check();
+    chains.runs.compact(second, join);
+    EXPECT_EQ(chains.runs.run_count(), 1);
+    chains.check();
+}
+
 TEST(SharedRunsDeathTest, BrokenUseStopsTheProcess) {
     testing::FLAGS_gtest_death_test_style = "threadsafe";
     Chains chains;
