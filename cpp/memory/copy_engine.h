@@ -5,7 +5,8 @@
 //
 // Life of a copy: 1. submit: the engine has its own list of segments, status kPending; 2. moved during polls, in any
 // order and in pieces; 3. kDone (every byte is there) or kFailed (the destination holds anything): from now on the engine
-// never touches its memory again; 4. forget, exactly once, only after 3.
+// never touches its memory again; 4. forget, exactly once, only after 3. Cancelled before 3, it is kFailed as soon as the
+// engine can stop it, or ends as it would have.
 // From 1 to 3 sources must not change, and destinations must not be read, written, or given to somebody else.
 
 #include <cstddef>
@@ -42,6 +43,8 @@ class CopyEngine {
     // The ticket must not be forgotten: asserted.
     virtual CopyStatus status(CopyTicket ticket) const = 0;
     virtual void forget(CopyTicket ticket) = 0;
+    // Nobody needs the copy any more: an engine that can stop it does. Of one that has ended, nothing changes.
+    virtual void cancel(CopyTicket ticket) = 0;
 };
 
 }  // namespace ninfer

@@ -18,9 +18,12 @@ CopyTicket HostCopyEngine::submit(std::span<const CopySegment> segments) {
 
 void HostCopyEngine::poll(std::size_t max_bytes) {
     while (!queue_.empty()) {
-        Job& job = jobs_.at(queue_.front());
-        max_bytes -= advance(job, max_bytes);
-        if (!job.done()) return;
+        const auto found = jobs_.find(queue_.front());
+        // A cancelled one may be forgotten already.
+        if (found != jobs_.end() && !found->second.cancelled) {
+            max_bytes -= advance(found->second, max_bytes);
+            if (!found->second.done()) return;
+        }
         queue_.pop_front();
     }
 }
@@ -43,7 +46,12 @@ std::size_t HostCopyEngine::advance(Job& job, std::size_t max_bytes) {
 CopyStatus HostCopyEngine::status(CopyTicket ticket) const {
     const auto found = jobs_.find(ticket.value);
     NINFER_ASSERT(found != jobs_.end(), "the status of a copy that is forgotten or never was");
+    if (found->second.cancelled) return CopyStatus::kFailed;
     return found->second.done() ? CopyStatus::kDone : CopyStatus::kPending;
+}
+
+void HostCopyEngine::cancel(CopyTicket ticket) {
+    if (status(ticket) == CopyStatus::kPending) jobs_.at(ticket.value).cancelled = true;
 }
 
 void HostCopyEngine::forget(CopyTicket ticket) {

@@ -250,7 +250,10 @@ Result<Nothing, Refusal> ReplicaCopies::cancel(CopyId id) {
     const auto found = open_.find(id);
     if (!found) return found.error();
     Copy copy = open_.erase(id);
-    if (engine_->status(copy.ticket) == CopyStatus::kPending)
+    const bool in_flight = engine_->status(copy.ticket) == CopyStatus::kPending;
+    engine_->cancel(copy.ticket);
+    // Even if the engine has stopped at once: what the copy held is given back by a poll, which tells that it was.
+    if (in_flight)
         draining_.push_back(copy);
     else
         end_draining(copy);

@@ -4,8 +4,8 @@
 //
 // Life of a copy:
 // 1. started: its destination is allocated and counts as used, its source is pinned, epoch and coverage are noted;
-// 2. in flight: the engine moves bytes during polls; nothing else shows; cancel lets go of the handle at once, and the
-//    copy drains: destination and pins stay until the engine has ended it;
+// 2. in flight: the engine moves bytes during polls; nothing else shows; cancel lets go of the handle and asks the
+//    engine to stop; the copy drains: destination and pins stay until the engine has ended it, and the next poll;
 // 3. done: publish verifies epoch and coverage, makes the destination a replica (a snapshot: a new frozen image, a tail or
 //    a restored image: its space or image is settled), and the pins go; or failed, or outdated: publish refuses, and cancel
 //    gives everything back. The source is untouched whatever happens.

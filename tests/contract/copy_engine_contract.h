@@ -106,6 +106,44 @@ TYPED_TEST_P(CopyEngineContract, AForgottenCopyIsOutOfTheWayOfOthers) {
     }
 }
 
+// A cancelled copy fails or arrives; either way its memory is left alone afterwards, and others go on.
+TYPED_TEST_P(CopyEngineContract, CancelledCopiesEndAndLetGo) {
+    for (const std::size_t first_poll : std::initializer_list<std::size_t>{0, 7, SIZE_MAX}) {
+        std::vector<std::byte> other(this->kBytes);
+        const CopyTicket cancelled = this->engine_->submit(this->pieces());
+        const CopyTicket kept =
+            this->engine_->submit(std::vector<CopySegment>{{other.data(), this->source_.data(), this->kBytes}});
+        this->engine_->poll(first_poll);
+        const CopyStatus before = this->engine_->status(cancelled);
+        this->engine_->cancel(cancelled);
+        if (before != CopyStatus::kPending) {
+            EXPECT_EQ(this->engine_->status(cancelled), before);
+        }
+        const CopyStatus ended = this->finish(cancelled, 64);
+        ASSERT_NE(ended, CopyStatus::kPending);
+        this->engine_->cancel(cancelled);
+        EXPECT_EQ(this->engine_->status(cancelled), ended);
+        this->engine_->forget(cancelled);
+        std::fill(this->destination_.begin(), this->destination_.end(), std::byte{0});
+        ASSERT_EQ(this->finish(kept, 64), CopyStatus::kDone);
+        EXPECT_EQ(other, this->source_);
+        EXPECT_EQ(std::count(this->destination_.begin(), this->destination_.end(), std::byte{0}),
+                  std::ssize(this->destination_));
+        this->engine_->forget(kept);
+    }
+}
+
+// An engine of the processor moves no more than the limit; one of hardware moves nothing in the caller's time.
+TYPED_TEST_P(CopyEngineContract, APollWithoutALimitLeftMovesNothing) {
+    const CopyTicket ticket = this->engine_->submit(this->pieces());
+    const std::vector<std::byte> before = this->destination_;
+    for (int i = 0; i < 10; ++i) this->engine_->poll(0);
+    EXPECT_EQ(this->engine_->status(ticket), CopyStatus::kPending);
+    EXPECT_EQ(this->destination_, before);
+    ASSERT_EQ(this->finish(ticket, SIZE_MAX), CopyStatus::kDone);
+    this->engine_->forget(ticket);
+}
+
 TYPED_TEST_P(CopyEngineContract, MisuseStopsTheProcess) {
     testing::FLAGS_gtest_death_test_style = "threadsafe";
     const CopyTicket ticket = this->engine_->submit(this->pieces());
@@ -119,6 +157,6 @@ TYPED_TEST_P(CopyEngineContract, MisuseStopsTheProcess) {
 
 REGISTER_TYPED_TEST_SUITE_P(CopyEngineContract, MovesExactlyTheSegments, AnyLimitPerPollGetsThere,
                             TicketsAreNeverGivenTwice, ACopyOfNothingIsDone, AForgottenCopyIsOutOfTheWayOfOthers,
-                            MisuseStopsTheProcess);
+                            CancelledCopiesEndAndLetGo, APollWithoutALimitLeftMovesNothing, MisuseStopsTheProcess);
 
 }  // namespace ninfer::testing_support

@@ -268,12 +268,18 @@ void cancel_copy(SimContext& context) { cancel_copy(context, context.draw_copy(c
 
 void cancel_copy(SimContext& context, CopyId id) {
     context.tell("cancel copy %llx", shown(id.value));
+    const auto cancel = [&] { return context.world.copies().cancel(id); };
     const auto found = context.model.copies.find(id.value);
-    Expected expected;
-    if (found == context.model.copies.end()) expected = context.model.copy_handles.stale(id.value);
-    if (!context.attempt(expected, [&] { return context.world.copies().cancel(id); })) return;
-    context.count(found->second.kind, ending_of(context, found->second));
-    context.model.end_copy(id.value, engine_works_on(context, found->second));
+    if (found == context.model.copies.end()) {
+        static_cast<void>(context.attempt(context.model.copy_handles.stale(id.value), cancel));
+        return;
+    }
+    // The engine may stop it at once, but what it held is given back by a poll.
+    const CopyEnding ending = ending_of(context, found->second);
+    const bool drains = engine_works_on(context, found->second);
+    if (!context.attempt({}, cancel)) return;
+    context.count(found->second.kind, ending);
+    context.model.end_copy(id.value, drains);
 }
 
 }  // namespace ninfer::sim

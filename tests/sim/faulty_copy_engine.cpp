@@ -85,4 +85,16 @@ void FaultyCopyEngine::forget(CopyTicket ticket) {
     jobs_.erase(ticket.value);
 }
 
+void FaultyCopyEngine::cancel(CopyTicket ticket) {
+    if (status(ticket) != CopyStatus::kPending) return;
+    Job& job = jobs_.at(ticket.value);
+    if (random_.percent(50)) {
+        const std::size_t stop = job.moved + random_.next() % (job.bytes - job.moved + 1);
+        job.fails_at = std::min(job.fails_at, stop);
+    } else if (random_.percent(50)) {
+        job.status = CopyStatus::kFailed;
+        outcomes_[ticket.value] = job.status;
+    }
+}
+
 }  // namespace ninfer::sim

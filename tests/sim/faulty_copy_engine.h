@@ -32,6 +32,8 @@ class FaultyCopyEngine final : public CopyEngine {
     void poll(std::size_t max_bytes) override;
     CopyStatus status(CopyTicket ticket) const override;
     void forget(CopyTicket ticket) override;
+    // Stops it at once, or somewhere further on, or not at all.
+    void cancel(CopyTicket ticket) override;
 
     // For the model: how a copy stands or ended, forgotten or not.
     CopyStatus outcome(CopyTicket ticket) const { return outcomes_.at(ticket.value); }

@@ -1,7 +1,7 @@
 #pragma once
 
 // A copy engine whose copies end when the test says so, and how. Until then nothing moves; a copy that has failed has left
-// garbage in its destination.
+// garbage in its destination. It cannot stop a copy that is cancelled.
 
 #include <cstring>
 #include <map>
@@ -29,6 +29,7 @@ class ManualCopyEngine final : public CopyEngine {
         NINFER_ASSERT(status(ticket) != CopyStatus::kPending, "before it has ended");
         jobs_.erase(ticket.value);
     }
+    void cancel(CopyTicket ticket) override { static_cast<void>(status(ticket)); }
 
     void complete_all() {
         for (auto& [ticket, job] : jobs_) {

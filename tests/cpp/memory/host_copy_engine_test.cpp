@@ -37,4 +37,20 @@ TEST(HostCopyEngineTest, APollMovesExactlyItsLimitInOrder) {
     engine.forget(b);
 }
 
+TEST(HostCopyEngineTest, ACancelledCopyMovesNothingMore) {
+    const std::vector<std::byte> source(100, std::byte{1});
+    std::vector<std::byte> destination(200);
+    HostCopyEngine engine;
+    const CopyTicket first = engine.submit(std::vector<CopySegment>{{destination.data(), source.data(), 100}});
+    const CopyTicket second = engine.submit(std::vector<CopySegment>{{destination.data() + 100, source.data(), 100}});
+    engine.poll(30);
+    engine.cancel(first);
+    EXPECT_EQ(engine.status(first), CopyStatus::kFailed);
+    engine.forget(first);
+    engine.poll(100);  // all of it is the second one's
+    EXPECT_EQ(std::count(destination.begin(), destination.end(), std::byte{1}), 130);
+    EXPECT_EQ(engine.status(second), CopyStatus::kDone);
+    engine.forget(second);
+}
+
 }  // namespace ninfer::testing_support
