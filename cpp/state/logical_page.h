@@ -25,9 +25,10 @@ using PageId = Handle<PageTag>;
 struct LogicalPage {
     static constexpr std::int32_t kNotOnDevice = -1;
 
-    std::uint64_t epoch = 0;  // names the content: no two contents of a store's pages ever had the same one
-    RunId run;                // that lists it; its holders are the page's references
-    BlockList host;           // its Host replica, or empty
+    std::uint64_t epoch = 0;       // names the content: no two contents of a store's pages ever had the same one
+    RunId run;                     // that lists it; its holders are the page's references
+    BlockList host;                // its Host replica, or empty
+    std::uint64_t host_epoch = 0;  // of the content that was copied to Host
     std::int32_t device_page = kNotOnDevice;
     std::int32_t coverage = 0;  // committed tokens, 0..64
     std::int32_t pins = 0;      // open copies that read or write it, and unsettled spaces whose tail is copied from it

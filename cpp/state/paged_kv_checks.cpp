@@ -26,7 +26,10 @@ void PagedKvStore::check_pages(const PageHoldings& copies) const {
         NINFER_ASSERT_LT(0, page.epoch);
         NINFER_ASSERT_LE(page.epoch, last_epoch_);
         if (page.on_device()) taken.push_back(page.device_page);
-        if (page.on_host()) NINFER_ASSERT_EQ(page.host.count, blocks_per_page_);
+        if (page.on_host()) {
+            NINFER_ASSERT_EQ(page.host.count, blocks_per_page_);
+            NINFER_ASSERT_EQ(page.host_epoch, page.epoch);
+        }
         if (writable(page)) {
             NINFER_ASSERT_EQ(references(page), 1);
             NINFER_ASSERT(page.on_device() && !page.on_host(), "a page with a writer is not on Device alone");
@@ -137,6 +140,7 @@ std::uint64_t PagedKvStore::fingerprint() const {
         print.add(page.run.value);
         print.add(page.host.head);
         print.add(page.host.count);
+        print.add(page.host_epoch);
         print.add(page.device_page);
         print.add(page.coverage);
         print.add(page.pins);

@@ -167,11 +167,12 @@ void PagedKvStore::publish_on_device(PageId id, std::int32_t device_page) {
     ++runs_.run(page.run).data.on_device;
 }
 
-void PagedKvStore::publish_on_host(PageId id, BlockList blocks) {
+void PagedKvStore::publish_on_host(PageId id, BlockList blocks, std::uint64_t epoch) {
     LogicalPage& page = pages_.at(id);
     NINFER_ASSERT(!page.on_host(), "a page gets a second Host replica");
     NINFER_ASSERT_EQ(blocks.count, blocks_per_page_);
     page.host = blocks;
+    page.host_epoch = epoch;
     ++runs_.run(page.run).data.on_host;
 }
 

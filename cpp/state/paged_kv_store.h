@@ -140,7 +140,7 @@ class PagedKvStore {
     void unpin(PageId page);
     void mark_copying(PageId page, bool copying);
     void publish_on_device(PageId page, std::int32_t device_page);
-    void publish_on_host(PageId page, BlockList blocks);
+    void publish_on_host(PageId page, BlockList blocks, std::uint64_t epoch);
     // The tail is there: the space counts as any other, and its source is free.
     void settle(SpaceId space);
 

@@ -223,7 +223,7 @@ std::uint64_t ReplicaCopies::epoch_now(const Copy& copy) const {
 ImageId ReplicaCopies::make_replica(Copy& copy) {
     switch (copy.kind) {
         case CopyKind::kPageToHost:
-            pages_->publish_on_host(copy.page, copy.host);
+            pages_->publish_on_host(copy.page, copy.host, copy.epoch);
             break;
         case CopyKind::kPageToDevice:
             pages_->publish_on_device(copy.page, copy.device);
@@ -232,7 +232,7 @@ ImageId ReplicaCopies::make_replica(Copy& copy) {
             pages_->settle(copy.space);
             break;
         case CopyKind::kImageToHost:
-            images_->publish_on_host(copy.image, copy.host);
+            images_->publish_on_host(copy.image, copy.host, copy.epoch);
             break;
         case CopyKind::kImageToDevice:
             images_->publish_on_device(copy.image, copy.device);

@@ -14,7 +14,10 @@ void StateImageStore::check_invariants(const ImageHoldings& copies) const {
         NINFER_ASSERT(image.on_device() || image.on_host(), "an image has no replica");
         NINFER_ASSERT_LE(1, image.references);
         NINFER_ASSERT_LE(image.epoch, last_epoch_);
-        if (image.on_host()) NINFER_ASSERT_EQ(image.host.count, blocks_per_image_);
+        if (image.on_host()) {
+            NINFER_ASSERT_EQ(image.host.count, blocks_per_image_);
+            NINFER_ASSERT_EQ(image.host_epoch, image.epoch);
+        }
         if (!image.active) {
             NINFER_ASSERT(image.source == ImageId{} && !image.unsettled, "a frozen image waits for another one");
             return;
@@ -87,6 +90,7 @@ std::uint64_t StateImageStore::fingerprint() const {
         print.add(image.source.value);
         print.add(image.host.head);
         print.add(image.host.count);
+        print.add(image.host_epoch);
         print.add(image.slot);
         print.add(image.references);
         print.add(image.pins);

@@ -238,11 +238,12 @@ void StateImageStore::publish_on_device(ImageId id, std::int32_t slot) {
     image.slot = slot;
 }
 
-void StateImageStore::publish_on_host(ImageId id, BlockList blocks) {
+void StateImageStore::publish_on_host(ImageId id, BlockList blocks, std::uint64_t epoch) {
     StateImage& image = images_.at(id);
     NINFER_ASSERT(!image.on_host(), "an image gets a second Host replica");
     NINFER_ASSERT_EQ(blocks.count, blocks_per_image_);
     image.host = blocks;
+    image.host_epoch = epoch;
 }
 
 ImageId StateImageStore::publish_snapshot(std::uint64_t epoch, BlockList blocks) {
@@ -250,6 +251,7 @@ ImageId StateImageStore::publish_snapshot(std::uint64_t epoch, BlockList blocks)
     StateImage image;
     image.epoch = epoch;
     image.host = blocks;
+    image.host_epoch = epoch;
     return images_.insert(image);
 }
 

@@ -40,6 +40,7 @@ struct StateImage {
     std::uint64_t epoch = 0;  // names the content: equal epochs, equal bytes
     ImageId source;           // of an active one: whose bytes it reads (borrowed) or waits for (unsettled)
     BlockList host;
+    std::uint64_t host_epoch = 0;  // of the content that was copied to Host
     std::int32_t slot = kNotOnDevice;
     std::int32_t references = 1;
     std::int32_t pins = 0;
@@ -121,7 +122,7 @@ class StateImageStore {
     Result<std::int32_t, Refusal> take_checkpoint_slot();  // kNoImageSlots
     void give_back_checkpoint_slot(std::int32_t slot);
     void publish_on_device(ImageId image, std::int32_t slot);
-    void publish_on_host(ImageId image, BlockList blocks);
+    void publish_on_host(ImageId image, BlockList blocks, std::uint64_t epoch);
     ImageId publish_snapshot(std::uint64_t epoch, BlockList blocks);
     void settle(ImageId image);
 

@@ -201,5 +201,18 @@ TEST_F(ReplicaCopiesTest, ACopyThatLostItsPinStopsTheProcess) {
     EXPECT_DEATH((pages_.mark_copying(page_, false), copies_.check_invariants()), "left = 0, right = 1");
 }
 
+TEST_F(ReplicaCopiesTest, AHostReplicaOfAnotherContentStopsTheProcess) {
+    testing::FLAGS_gtest_death_test_style = "threadsafe";
+    const std::uint64_t epoch = page(page_).epoch;
+    EXPECT_DEATH(
+        {
+            pages_.publish_on_host(page_, host_.allocate(2).value(), epoch + 1);
+            copies_.check_invariants();
+        },
+        "left = " + std::to_string(epoch + 1) + ", right = " + std::to_string(epoch));
+    place_on_host(page_);
+    EXPECT_EQ(page(page_).host_epoch, epoch);
+}
+
 }  // namespace
 }  // namespace ninfer
