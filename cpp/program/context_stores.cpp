@@ -1,6 +1,7 @@
 #include "cpp/program/context_stores.h"
 
 #include <limits>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -26,7 +27,7 @@ std::size_t host_bytes(const ContextSizes& sizes) {
 
 }  // namespace
 
-ContextStores::ContextStores(const ContextSizes& sizes, std::unique_ptr<CopyEngine> engine)
+ContextStores::ContextStores(const ContextSizes& sizes, std::unique_ptr<CopyEngine> engine) try
     : page_memory_(static_cast<std::size_t>(sizes.kv_pages) * sizes.page_bytes),
       image_memory_(image_pool_bytes(sizes)),
       host_memory_(host_bytes(sizes)),
@@ -41,6 +42,10 @@ ContextStores::ContextStores(const ContextSizes& sizes, std::unique_ptr<CopyEngi
                   : nullptr,
               host_, *engine_) {
     NINFER_ASSERT_LE(0, sizes.checkpoint_slots);
+} catch (const std::bad_alloc&) {
+    // The tables of pages, slots and blocks are there from the start, with everything that they may ever list.
+    throw OutOfMemoryError("tables of " + std::to_string(sizes.kv_pages) + " Device pages and " +
+                           std::to_string(sizes.host_bytes) + " bytes on Host");
 }
 
 void ContextStores::check_invariants() const {

@@ -1,5 +1,8 @@
 // Decode rounds allocate nothing: a counting operator new sees 0 calls over 1,000 rounds of eight rows.
 
+#include "cpp/base/error.h"
+#include "cpp/memory/host_copy_engine.h"
+#include "cpp/program/context_stores.h"
 #include "tests/cpp/program/program_fixture.h"
 #include "tests/support/counting_new.h"
 
@@ -45,6 +48,33 @@ TEST_F(ProgramTest, DecodeRoundsAllocateNothing) {
         }
         EXPECT_EQ(allocations_of_rounds(*program, rows), 0);
     }
+}
+
+// The tables of the stores are as large as they ever get from the start: there the world may refuse, and nowhere later.
+TEST(ContextStoresTest, TablesThatFindNoMemoryAreNamed) {
+    ContextSizes sizes;
+    sizes.kv_pages = 40;
+    sizes.page_bytes = 512;
+    sizes.image_bytes = 4096;
+    sizes.lanes = 2;
+    sizes.checkpoint_slots = 3;
+    sizes.host_bytes = 1 << 16;
+    std::int64_t refusals = 0;
+    for (std::int64_t successes = 0; successes < 100; ++successes) {
+        auto engine = std::make_unique<HostCopyEngine>();
+        testing_support::allocations_left = successes;
+        try {
+            const ContextStores stores(sizes, std::move(engine));
+            testing_support::allocations_left = testing_support::kUnlimited;
+            break;
+        } catch (const OutOfMemoryError& error) {
+            testing_support::allocations_left = testing_support::kUnlimited;
+            ++refusals;
+            EXPECT_STREQ(error.what(), "tables of 40 Device pages and 65536 bytes on Host");
+        }
+    }
+    EXPECT_LE(3, refusals);
+    EXPECT_LT(refusals, 100);
 }
 
 TEST_F(ProgramTest, TheCounterCounts) {
