@@ -124,6 +124,9 @@ Result<Nothing, Refusal> ReplicaCopies::take_destination(Copy& copy) {
 }
 
 CopyId ReplicaCopies::submit(Copy copy) {
+    // Every open copy has room to drain, so that cancel allocates nothing.
+    const auto copies = static_cast<std::size_t>(open_.size() + draining_copies() + 1);
+    if (draining_.capacity() < copies) draining_.reserve(2 * copies);
     hold(copy, true);
     segments_.clear();
     append_segments(copy);

@@ -65,6 +65,21 @@ TEST_F(StateAllocationTest, ReleasingAllocatesNothing) {
               0);
 }
 
+TEST_F(StateAllocationTest, CancellingAllocatesNothing) {
+    Tokens tokens;
+    const SpaceId source = frozen_of(tokens, 4 * 64);
+    std::vector<CopyId> open;
+    for (const PageId page : pages_of_space(source)) open.push_back(ok(copies_.start_page(page, Tier::kHost)));
+    EXPECT_EQ(allocations_of([&] {
+                  for (const CopyId copy : open) static_cast<void>(copies_.cancel(copy));
+              }),
+              0);
+    EXPECT_EQ(copies_.draining_copies(), 4);
+    engine_.fail_all();
+    EXPECT_EQ(allocations_of([&] { copies_.poll(0); }), 0);
+    EXPECT_EQ(copies_.draining_copies(), 0);
+}
+
 TEST_F(StateAllocationTest, HostBlocksComeWithoutHeapMemory) {
     BlockList list;
     EXPECT_EQ(allocations_of([&] {
