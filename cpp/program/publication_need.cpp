@@ -27,6 +27,10 @@ Result<PublicationNeed, Refusal> need_of(const ContextState& state, const Admiss
     if (!candidate.takes_owner()) return need;
     if (state.owners.find(source.owner).value()->role == OwnerRole::kActive) return Refusal{RefusalKind::kActive, 0, 1};
     need.leaving = deeper_checkpoints(state, candidate.source, candidate.frontier);
+    // One whose image is still to come holds nothing yet that a target could release.
+    for (const CheckpointHandle handle : need.leaving)
+        if (const Checkpoint& leaving = *state.owners.find(handle).value(); leaving.awaits_image)
+            return Refusal{RefusalKind::kCopyInFlight, 0, leaving.open_copies};
     return need;
 }
 

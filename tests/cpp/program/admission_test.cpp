@@ -156,6 +156,25 @@ TEST_F(PlanningTest, AConsumedAnchorTakesWhatIsDeeperWithIt) {
 
 // --- pressure ---------------------------------------------------------------------------------------------------------
 
+// The simulator found it: such a checkpoint has no image that a target could release.
+TEST_F(PlanningTest, AnOwnerIsNotTakenOverWhileADeeperImageIsStillToCome) {
+    build({});
+    const auto sequence = world().open(200, 1);
+    const Tokens text = world().make_tokens(100);
+    world().compute(sequence, text);
+    const auto anchor = must(capture(state(), sequence, {}));
+    world().settle();
+    world().compute(sequence, world().make_tokens(60));
+    must(finish(state(), sequence, {.image_tier = Tier::kHost}));
+    const Tokens prompt = ContextWorld::joined(text, world().make_tokens(5));
+    const auto found = candidates(prompt, {{anchor, SourceUse::kConsume}});
+    ASSERT_EQ(found.size(), 2U);
+    const Publication consuming = admission(found[1], 120);
+    expect_refused([&] { return session().open({&consuming, 1}, {}); }, RefusalKind::kCopyInFlight);
+    world().settle();
+    commit(ask(consuming));
+}
+
 TEST_F(PlanningTest, PressureDemotesEvictsOrBoth) {
     build({.pages = 12, .checkpoint_slots = 4, .host_pages = 8});
     const auto first = world().endpoint(world().make_tokens(256));   // 4 pages
