@@ -167,7 +167,7 @@ def _qemu(settings: Settings) -> Sequence[Command]:
 
 def _sim(settings: Settings) -> Sequence[Command]:
     simulator = str(settings.build("release") / "tests" / "sim" / "ninfer_sim")
-    return [Command([simulator, "--scope", "stores", "--steps", "10000000"])]
+    return [Command([simulator, "--scope", scope, "--steps", "10000000"]) for scope in ("stores", "all")]
 
 
 def _overhead(settings: Settings) -> Sequence[Command]:

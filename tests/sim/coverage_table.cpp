@@ -23,7 +23,8 @@ std::int64_t print_title(const char* title, std::int64_t steps, std::int64_t per
 
 }  // namespace
 
-CoverageTable::CoverageTable(const Cases& cases) : kinds_(cases.kinds) {
+CoverageTable::CoverageTable(const Cases& cases)
+    : kinds_(cases.kinds), situations_per_million_steps_(cases.situations_per_million_steps) {
     for (const std::string& name : cases.operations) rows_.push_back({.name = name});
     for (const std::string& name : cases.situations) situations_.push_back({.name = name});
 }
@@ -44,7 +45,7 @@ bool CoverageTable::report(std::int64_t steps) const {
         for (const Row& row : rows_) sum += row.refused[static_cast<std::size_t>(kind)];
         enough = print_case(to_string(kind), sum, needed) && enough;
     }
-    needed = print_title("situations", steps, kSituationsPerMillionSteps);
+    needed = print_title("situations", steps, situations_per_million_steps_);
     for (const Row& row : situations_)
         if (!row.name.empty()) enough = print_case(row.name, row.done, needed) && enough;
     report_pairs();

@@ -25,6 +25,7 @@ class CoverageTable {
         std::vector<std::string> operations;
         std::vector<RefusalKind> kinds;       // that the stores can answer
         std::vector<std::string> situations;  // an empty name: one that cannot occur in this run
+        std::int64_t situations_per_million_steps = kSituationsPerMillionSteps;
     };
 
     explicit CoverageTable(const Cases& cases);
@@ -50,6 +51,7 @@ class CoverageTable {
     std::vector<Row> rows_;
     std::vector<Row> situations_;
     std::vector<RefusalKind> kinds_;
+    std::int64_t situations_per_million_steps_;
 };
 
 }  // namespace ninfer::sim

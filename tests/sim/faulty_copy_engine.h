@@ -39,7 +39,8 @@ class FaultyCopyEngine final : public CopyEngine {
     CopyStatus outcome(CopyTicket ticket) const { return outcomes_.at(ticket.value); }
     std::size_t moved(CopyTicket ticket) const { return jobs_.at(ticket.value).moved; }
     int jobs() const { return static_cast<int>(jobs_.size()); }  // that have not been forgotten
-    std::size_t last_budget() const { return last_budget_; }     // of the last poll
+    std::uint64_t submitted() const { return last_ticket_; }
+    std::size_t last_budget() const { return last_budget_; }  // of the last poll
 
    private:
     struct Job {

@@ -1,7 +1,8 @@
-// ninfer_sim: seeded simulation of the stores against a naive model (docs/testing.md).
+// ninfer_sim: seeded simulation of the stores, or of a program's state, against a naive model (docs/testing.md).
 
 #include <cstdio>
 
+#include "tests/sim/program_simulation.h"
 #include "tests/sim/sim_options.h"
 #include "tests/sim/store_simulation.h"
 
@@ -10,5 +11,5 @@ int main(int count, char** arguments) {
     if (!options) return 2;
     std::printf("seed=%llu\n", static_cast<unsigned long long>(options->seed));
     std::fflush(stdout);
-    return ninfer::sim::simulate_stores(*options);
+    return options->whole_program ? ninfer::sim::simulate_program(*options) : ninfer::sim::simulate_stores(*options);
 }

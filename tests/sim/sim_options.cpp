@@ -10,9 +10,10 @@ namespace ninfer::sim {
 namespace {
 
 constexpr const char* kUsage =
-    "usage: ninfer_sim [--seed S] [--steps N] [--scope stores] [--faults on|off] [--replay WORLD]\n"
+    "usage: ninfer_sim [--seed S] [--steps N] [--scope stores|all] [--faults on|off] [--replay WORLD]\n"
     "  --seed    repeats a run; without it NINFER_TEST_SEED, or a fresh one\n"
     "  --steps   operations to try (100000)\n"
+    "  --scope   the stores alone (stores), or a program's state with plans and transitions (all)\n"
     "  --faults  whether copies fail (on)\n"
     "  --replay  runs only this world of the run, and prints every operation\n";
 
@@ -32,7 +33,8 @@ bool apply(SimOptions& options, std::string_view name, std::string_view value) {
     if (name == "--seed") return parse_number(value, options.seed);
     if (name == "--steps") return parse_number(value, options.steps) && options.steps > 0;
     if (name == "--replay") return parse_number(value, options.replay_world.emplace());
-    if (name == "--scope") return value == "stores";
+    if (name == "--scope") options.whole_program = value == "all";
+    if (name == "--scope") return value == "stores" || value == "all";
     if (name == "--faults") options.faults = value == "on";
     return name == "--faults" && (value == "on" || value == "off");
 }

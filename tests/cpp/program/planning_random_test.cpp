@@ -150,7 +150,7 @@ class PlanningRandomTest : public PlanningTest {
             if (world().is_there(checkpoint)) must(release_owner(state(), world().owner_of(checkpoint)));
         world().poll();
         EXPECT_EQ(world().used(), ResourceAxes{});
-        for (const char* end : {"committed", "blocked", "removed", "opened", "captured", "finished"})
+        for (const char* end : {"committed", "cancelled", "blocked", "removed", "opened", "captured", "finished"})
             EXPECT_LT(0, ends_[end]) << end;
     }
 
@@ -161,15 +161,12 @@ class PlanningRandomTest : public PlanningTest {
 TEST_F(PlanningRandomTest, WithRecurrentLayers) {
     build({.pages = 20, .lanes = 3, .checkpoint_slots = 4, .host_pages = 24, .max_context = 64 * 18});
     live(3000);
-    EXPECT_LT(0, ends_["cancelled"]);
-    EXPECT_LT(0, ends_["copy_failed"]);
 }
 
 TEST_F(PlanningRandomTest, WithoutRecurrentLayers) {
     build({.pages = 20, .lanes = 3, .host_pages = 16, .recurrent = false, .max_context = 64 * 18});
     live(3000);
     EXPECT_LT(0, ends_["shortened"]);
-    EXPECT_LT(0, ends_["cancelled"]);
     EXPECT_LT(0, ends_["copy_failed"]);
 }
 

@@ -1,0 +1,187 @@
+#include <algorithm>
+
+#include "cpp/program/capture.h"
+#include "cpp/program/sequence_opening.h"
+#include "tests/sim/placement_operations.h"
+#include "tests/sim/sequence_operations.h"
+
+namespace ninfer::sim {
+namespace {
+
+using enum RefusalKind;
+
+bool borrows(const ProgramSim& sim, const SequenceRecord& sequence) {
+    if (sequence.image == 0) return false;
+    const ImageRecord& image = sim.model.images.at(sequence.image);
+    return image.source != 0 && !image.unsettled;
+}
+
+bool snapshots(const ProgramSim& sim, const SequenceRecord& sequence, Tier tier) {
+    return sequence.image != 0 && tier == Tier::kHost && !borrows(sim, sequence);
+}
+
+Expected no_room(const ProgramSim& sim, Key key, Tier tier) {
+    const ResourceAxes room = room_for_image(sim, sim.model.sequences.at(key), tier);
+    const ResourceAxes free = sim.model.free();
+    if (room.image_slots_checkpoint > free.image_slots_checkpoint)
+        return Refusal{kNoImageSlots, room.image_slots_checkpoint, free.image_slots_checkpoint};
+    if (room.host_blocks > free.host_blocks) return Refusal{kNoHostBlocks, room.host_blocks, free.host_blocks};
+    return {};
+}
+
+CheckpointRecord checkpoint_of(const SequenceRecord& sequence, CheckpointKind kind) {
+    CheckpointRecord made{.owner = sequence.owner, .kind = kind, .tokens = sequence.tokens, .salt = sequence.salt};
+    made.tokens.resize(static_cast<std::size_t>(sequence.computed));
+    made.view = {.there = true, .frontier = sequence.computed, .pages = sequence.view.pages};
+    made.view.pages.resize(static_cast<std::size_t>(pages_for(sequence.computed)));
+    return made;
+}
+
+CheckpointKind draw_kind(ProgramSim& sim) {
+    return static_cast<CheckpointKind>(sim.random.below(static_cast<int>(kCheckpointKinds)));
+}
+
+Tier draw_tier(ProgramSim& sim) { return sim.random.percent(50) ? Tier::kDevice : Tier::kHost; }
+
+// The writer goes on with a copy of an unaligned tail.
+void leave_tail(ProgramSim& sim, ViewRecord& view) {
+    if (view.frontier % 64 == 0) return;
+    PageKey& tail = view.pages[static_cast<std::size_t>(view.frontier / 64)];
+    view.tail_source = tail;
+    tail = sim.model.new_page();
+    --view.reserved;
+}
+
+}  // namespace
+
+ResourceAxes room_for_image(const ProgramSim& sim, const SequenceRecord& sequence, Tier tier) {
+    if (sequence.image == 0 || borrows(sim, sequence)) return {};
+    if (tier == Tier::kDevice) return {.image_slots_checkpoint = 1};
+    return {.host_blocks = sim.model.blocks_per_image()};
+}
+
+Expected no_capture(const ProgramSim& sim, Key key, Tier tier) {
+    if (const Expected no = sim.transaction_open()) return no;
+    if (const Expected no = not_ready_to_capture(sim, key, false)) return no;
+    return no_room(sim, key, tier);
+}
+
+Expected no_finish(const ProgramSim& sim, Key key, Tier tier) {
+    if (const Expected no = sim.transaction_open()) return no;
+    if (const Expected no = not_ready_to_capture(sim, key, true)) return no;
+    return no_room(sim, key, tier);
+}
+
+bool do_capture(ProgramSim& sim, Key key, const CaptureRequest& request, Key captured) {
+    ContextModel& model = sim.model;
+    SequenceRecord& sequence = model.sequences.at(key);
+    CheckpointRecord made = checkpoint_of(sequence, request.kind);
+    const bool waits = snapshots(sim, sequence, request.image_tier);
+    if (!request.own) {
+        made.owner = sim.state->owners.find(CheckpointHandle{captured}).value()->owner.value;
+        model.owners.emplace(made.owner, OwnerRecord{.role = OwnerRole::kShared});
+    }
+    made.awaits_image = waits;
+    if (borrows(sim, sequence)) {
+        made.image = model.images.at(sequence.image).source;
+    } else if (sequence.image != 0 && !waits) {
+        const std::uint64_t value = model.images.at(sequence.image).value;
+        made.image = model.new_image({.active = false, .value = value});
+        model.images.at(sequence.image).source = made.image;
+    }
+    leave_tail(sim, sequence.view);
+    const PageKey tail_source = sequence.view.tail_source;
+    const auto tail_index = static_cast<std::size_t>(sequence.view.frontier / 64);
+    model.checkpoints.emplace(captured, made);
+    model.list(captured);
+    if (waits)
+        add_job(sim, {.copy = {.kind = CopyKind::kSnapshot, .image = sequence.image},
+                      .purpose = CopyPurpose::kSnapshot,
+                      .sequence = key,
+                      .checkpoint = captured});
+    if (tail_source != 0)
+        add_job(sim, {.copy = {.kind = CopyKind::kTail, .page = tail_source, .tail = sequence.view.pages[tail_index]},
+                      .purpose = CopyPurpose::kSettling,
+                      .sequence = key});
+    return !waits;
+}
+
+void do_finish(ProgramSim& sim, Key key, const FinishRequest& request, Key owner, Key endpoint) {
+    ContextModel& model = sim.model;
+    const SequenceRecord sequence = model.sequences.at(key);
+    expect_equal(sequence.owner, owner, "owner of a finished sequence");
+    CheckpointRecord made = checkpoint_of(sequence, request.kind);
+    const bool waits = snapshots(sim, sequence, request.image_tier);
+    made.awaits_image = waits;
+    if (borrows(sim, sequence)) {
+        made.image = model.images.at(sequence.image).source;
+    } else if (sequence.image != 0 && !waits) {
+        made.image = sequence.image;
+        model.images.at(sequence.image).active = false;
+    }
+    model.checkpoints.emplace(endpoint, made);
+    model.list(endpoint);
+    model.sequences.erase(key);
+    model.owners.at(owner).role = OwnerRole::kPrivate;
+    if (waits)
+        add_job(sim, {.copy = {.kind = CopyKind::kSnapshot, .image = sequence.image},
+                      .purpose = CopyPurpose::kSnapshot,
+                      .checkpoint = endpoint});
+    if (sequence.image != 0 && sequence.image != made.image) model.release_or_condemn({{}, sequence.image});
+    model.sweep();
+}
+
+void capture_sequence(ProgramSim& sim) {
+    const CaptureRequest request{draw_kind(sim), draw_tier(sim), sim.random.percent(60)};
+    const Key key =
+        sim.draw_sequence([&](Key it, const SequenceRecord&) { return !no_capture(sim, it, request.image_tier); });
+    sim.tell("capture %llx tier %d own %d", static_cast<unsigned long long>(key), static_cast<int>(request.image_tier),
+             static_cast<int>(request.own));
+    const auto captured = sim.attempt(no_capture(sim, key, request.image_tier),
+                                      [&] { return capture(*sim.state, SequenceHandle{key}, request); });
+    if (captured && do_capture(sim, key, request, captured->value)) ++sim.model.revision;
+}
+
+void finish_sequence(ProgramSim& sim) {
+    const FinishRequest request{draw_kind(sim), draw_tier(sim)};
+    const Key key =
+        sim.draw_sequence([&](Key it, const SequenceRecord&) { return !no_finish(sim, it, request.image_tier); });
+    sim.tell("finish %llx tier %d", static_cast<unsigned long long>(key), static_cast<int>(request.image_tier));
+    const auto owner = sim.attempt(no_finish(sim, key, request.image_tier),
+                                   [&] { return finish(*sim.state, SequenceHandle{key}, request); });
+    if (!owner) return;
+    const Key endpoint = sim.state->owners.find(*owner).value()->checkpoints.back().value;
+    do_finish(sim, key, request, owner->value, endpoint);
+    ++sim.model.revision;
+}
+
+void close_one_sequence(ProgramSim& sim) {
+    const bool waiting = sim.random.percent(75);
+    close_one_sequence(sim, sim.draw_sequence([&](Key, const SequenceRecord& sequence) {
+        return (waiting && sequence.waits > 0) || sequence.copy_failed || sequence.computed == sequence.reserved;
+    }));
+}
+
+void close_one_sequence(ProgramSim& sim, Key key) {
+    sim.tell("close %llx", static_cast<unsigned long long>(key));
+    Expected expected = sim.transaction_open();
+    if (!expected) expected = sim.no_sequence(key);
+    if (!sim.attempt(expected, [&] { return close_sequence(*sim.state, SequenceHandle{key}); })) return;
+    ContextModel& model = sim.model;
+    const std::uint64_t revision = model.revision;
+    cancel_jobs(sim,
+                [&](const JobRecord& job) { return job.purpose == CopyPurpose::kSettling && job.sequence == key; });
+    const Key owner = model.sequences.at(key).owner;
+    const auto captures = model.owners.at(owner).checkpoints;
+    for (const Key capture : captures)
+        cancel_jobs(sim, [&](const JobRecord& job) { return job.checkpoint == capture; });
+    const SequenceRecord sequence = model.sequences.at(key);
+    model.sequences.erase(key);
+    model.release_or_condemn({sequence.view, sequence.image});
+    for (const Key capture : captures)
+        if (model.checkpoints.contains(capture)) model.discard(capture);
+    model.owners.erase(owner);
+    model.revision = revision + 1;
+}
+
+}  // namespace ninfer::sim

@@ -1,0 +1,357 @@
+#include "tests/sim/planning_operations.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "cpp/program/backfill_proof.h"
+#include "tests/sim/planning_problem.h"
+
+namespace ninfer::sim {
+namespace {
+
+using enum RefusalKind;
+
+constexpr int kMostSteps = 14;
+constexpr std::int64_t kMostTargets = PlanningSession::kMaxTargets;
+
+// One opened session, and every target that it was asked for.
+class Planning {
+   public:
+    Planning(ProgramSim& sim, PlanningProblem& problem) : sim_(sim), problem_(problem) {}
+
+    bool open() {
+        std::vector<OwnerHandle> owners;
+        for (const Key owner : problem_.protected_owners) owners.push_back(OwnerHandle{owner});
+        const Expected expected = no_opening(sim_, problem_);
+        sim_.begin(PartOperation::kOpen);
+        return sim_.attempt(expected, [&] { return sim_.session.open(problem_.options, owners); }).has_value();
+    }
+
+    TargetId identity(int option) {
+        sim_.begin(PartOperation::kIdentity);
+        return learn({.option = option}, *sim_.attempt({}, [&] { return sim_.session.identity(option); }));
+    }
+    TargetId maximal(int option) {
+        sim_.begin(PartOperation::kMaximal);
+        const auto made = sim_.attempt({}, [&] { return sim_.session.maximal(option); });
+        sim_.count(ProgramSituation::kMaximal);
+        return learn(maximal_target(sim_, problem_, option), *made);
+    }
+
+    std::optional<TargetId> degrade(TargetId from, std::span<const Degradation> steps) {
+        ModelTarget target = target_of(from);
+        Expected expected;
+        for (const Degradation& step : steps)
+            if (!expected) expected = step_down(sim_, problem_, target, step);
+        const bool known = known_.contains(target);
+        if (!expected && !known && degraded_ == kMostTargets)
+            expected = Refusal{kNoTargets, kMostTargets + 1, kMostTargets};
+        sim_.begin(PartOperation::kDegrade);
+        const auto made = sim_.attempt(expected, [&] { return sim_.session.degrade(from, steps); });
+        if (!made) return std::nullopt;
+        if (!known) ++degraded_;
+        return learn(target, *made);
+    }
+
+    std::span<const Degradation> list(TargetId target) {
+        sim_.begin(PartOperation::kList);
+        const auto listed = *sim_.attempt({}, [&] { return sim_.session.degradations(target); });
+        const ModelProjection projection = projection_of(target);
+        const ResourceAxes& lacks = projection.residual;
+        const bool is_short = lacks.device_pages + lacks.image_slots_checkpoint + lacks.host_blocks > 0;
+        const bool never = not_alone(sim_, option_of(target)).has_value();
+        if ((!is_short || never) && !listed.empty()) throw SimFailure("steps are listed that nobody needs");
+        if (is_short && !never && listed.empty()) check_nothing_left(target);
+        return listed;
+    }
+
+    TargetAssessment assess(TargetId target) {
+        sim_.begin(PartOperation::kAssess);
+        const TargetAssessment found = *sim_.attempt({}, [&] { return sim_.session.assess(target); });
+        const ModelProjection projection = projection_of(target);
+        for (std::size_t i = 0; i < found.used.size(); ++i) expect_axes(projection.used[i], found.used[i], "a stage");
+        expect_axes(projection.peak, found.peak, "a peak");
+        expect_axes(projection.residual, found.residual, "a residual");
+        expect_equal(projection.to_host, static_cast<int>(found.to_host.operations), "copies to Host");
+        expect_equal(projection.to_device, static_cast<int>(found.to_device.operations), "copies to Device");
+        expect_equal(projection.within_device, static_cast<int>(found.within_device.operations), "copies of tails");
+        expect_equal(static_cast<int>(projection.kv), static_cast<int>(found.kv), "how pages come about");
+        expect_equal(static_cast<int>(projection.image), static_cast<int>(found.image), "how an image comes about");
+        expect_counts(target_of(target), found);
+        expect_status(target, projection, found);
+        return found;
+    }
+
+    void seal(TargetId target, const TargetAssessment& assessed) {
+        Expected expected;
+        if (!assessed.feasible()) expected = Refusal{assessed.reason, assessed.wanted, assessed.found};
+        sim_.begin(PartOperation::kSeal);
+        auto plan = sim_.attempt(expected, [&] { return sim_.session.seal(target); });
+        sim_.last_target = target;
+        if (!plan) return;
+        const ModelTarget& wanted = target_of(target);
+        sim_.plans.push_back({std::move(*plan), need_of(target), wanted, sim_.model.revision});
+        if (sim_.plans.size() > 3) sim_.plans.pop_front();
+    }
+
+    const ModelTarget& target_of(TargetId target) const { return targets_.at(target.value); }
+    const ModelNeed& need_of(TargetId target) const {
+        return problem_.needs[static_cast<std::size_t>(target_of(target).option)];
+    }
+    Degradation draw_step();
+
+   private:
+    const Publication& option_of(TargetId target) const {
+        return problem_.options[static_cast<std::size_t>(target_of(target).option)];
+    }
+    ModelProjection projection_of(TargetId target) { return project(sim_.model, need_of(target), target_of(target)); }
+
+    TargetId learn(const ModelTarget& target, TargetId made) {
+        const auto [known, is_new] = known_.emplace(target, made);
+        if (!is_new && known->second != made) throw SimFailure("a known target has got another name");
+        if (is_new && !targets_.emplace(made.value, target).second) throw SimFailure("two targets have one name");
+        return made;
+    }
+
+    static void expect_axes(const ResourceAxes& expected, const ResourceAxes& found, const char* what) {
+        expect_equal(expected.device_pages, found.device_pages, what);
+        expect_equal(expected.image_slots_active, found.image_slots_active, what);
+        expect_equal(expected.image_slots_checkpoint, found.image_slots_checkpoint, what);
+        expect_equal(expected.host_blocks, found.host_blocks, what);
+    }
+
+    // Then even the release of everybody does not help on any axis that lacks something.
+    void check_nothing_left(TargetId target) {
+        const ModelTarget all = maximal_target(sim_, problem_, target_of(target).option);
+        const ModelProjection last = project(sim_.model, need_of(target), all);
+        const ResourceAxes& left = last.residual;
+        const ModelProjection projection = projection_of(target);
+        const ResourceAxes& now = projection.residual;
+        // A Fork that becomes a Move saves the copy of a tail: not what anybody has given back.
+        if (last.kv != projection.kv) return;
+        const bool helps = left.device_pages < now.device_pages ||
+                           left.image_slots_checkpoint < now.image_slots_checkpoint ||
+                           left.host_blocks < now.host_blocks;
+        if (helps) throw SimFailure("no step is listed although one would help");
+    }
+
+    void expect_counts(const ModelTarget& target, const TargetAssessment& found) {
+        std::int64_t removed = 0;
+        std::int64_t shortened = 0;
+        std::map<Key, std::size_t> gone;
+        for (const auto& [key, want] : target.wants) {
+            const CheckpointRecord& checkpoint = sim_.model.checkpoints.at(key);
+            removed += want.survives ? 0 : 1;
+            shortened += want.survives && want.frontier < checkpoint.frontier() ? 1 : 0;
+            if (!want.survives) ++gone[checkpoint.owner];
+        }
+        const auto evicted = std::ranges::count_if(
+            gone, [&](const auto& item) { return item.second == sim_.model.owners.at(item.first).checkpoints.size(); });
+        const auto leaving = std::ssize(problem_.needs[static_cast<std::size_t>(target.option)].leaving);
+        expect_equal(leaving, found.checkpoints_leaving, "leaving checkpoints");
+        expect_equal(removed, found.checkpoints_removed, "removed checkpoints");
+        expect_equal(shortened, found.checkpoints_shortened, "shortened checkpoints");
+        expect_equal(std::ssize(target.wants) - removed - shortened, found.checkpoints_moved, "moved checkpoints");
+        expect_equal(evicted, found.owners_evicted, "evicted owners");
+    }
+
+    void expect_status(TargetId target, const ModelProjection& projection, const TargetAssessment& found) {
+        const Publication& publication = option_of(target);
+        if (projection.pinned && found.pins == 0) throw SimFailure("a pinned target has no pins");
+        if (found.pins > 0 && !sim_.model.any_pin()) throw SimFailure("pins that nobody holds");
+        Expected no = not_alone(sim_, publication);
+        const bool never = no.has_value();
+        if (!no) no = does_not_fit(sim_, projection);
+        if (!no && found.pins > 0) no = Refusal{kPinned, 0, found.pins};
+        if (!no) no = not_placed(sim_, publication);
+        if (!no) no = not_startable(sim_, need_of(target), target_of(target));
+        const TargetStatus ready = projection.copies() ? TargetStatus::kNeedsTransfer : TargetStatus::kReady;
+        const TargetStatus blocked = never ? TargetStatus::kPermanentlyInfeasible : TargetStatus::kTemporarilyBlocked;
+        const TargetStatus status = no ? blocked : ready;
+        expect_equal(static_cast<int>(status), static_cast<int>(found.status), "a target's status");
+        constexpr ProgramSituation kSituations[] = {ProgramSituation::kReady, ProgramSituation::kNeedsTransfer,
+                                                    ProgramSituation::kBlocked, ProgramSituation::kInfeasible};
+        sim_.count(kSituations[static_cast<int>(status)]);
+        if (!no) return;
+        expect_equal(static_cast<int>(no->kind), static_cast<int>(found.reason), "a target's reason");
+        expect_equal(no->wanted, found.wanted, "what a blocked target wants");
+        expect_equal(no->found, found.found, "what a blocked target has found");
+    }
+
+    ProgramSim& sim_;
+    PlanningProblem& problem_;
+    std::map<ModelTarget, TargetId> known_;
+    std::map<Key, ModelTarget> targets_;
+    std::int64_t degraded_ = 0;
+};
+
+// Any step, legal or not.
+Degradation Planning::draw_step() {
+    SimRandom& random = sim_.random;
+    Degradation step;
+    step.kind = static_cast<DegradationKind>(random.below(static_cast<int>(kDegradationKinds)));
+    if (random.percent(60))
+        step.kind = random.percent(60) ? DegradationKind::kPagesToHost : DegradationKind::kImageToHost;
+    const Key key = sim_.draw_checkpoint(
+        [&](Key, const CheckpointRecord& checkpoint) { return is_eligible(sim_, problem_, checkpoint.owner); });
+    step.checkpoint = CheckpointHandle{key};
+    if (const CheckpointRecord* checkpoint = sim_.find_checkpoint(key)) {
+        step.owner = OwnerHandle{checkpoint->owner};
+        const int pages = static_cast<int>(checkpoint->view.pages.size());
+        step.device_pages = random.percent(8) ? random.between(-1, pages) : random.below(pages);
+        step.frontier = random.below(checkpoint->frontier() + 1);
+    }
+    return step;
+}
+
+int draw_option(ProgramSim& sim, const PlanningProblem& problem) {
+    const int options = static_cast<int>(problem.options.size());
+    return sim.random.percent(75) ? options - 1 : sim.random.below(options);
+}
+
+// Mostly one that moves something, so that there is something to copy.
+Degradation draw_listed(ProgramSim& sim, std::span<const Degradation> listed) {
+    for (int i = 0; i < 4; ++i) {
+        const Degradation& step = listed[static_cast<std::size_t>(sim.random.below(static_cast<int>(listed.size())))];
+        if (step.kind == DegradationKind::kPagesToHost || step.kind == DegradationKind::kImageToHost) return step;
+    }
+    return listed[static_cast<std::size_t>(sim.random.below(static_cast<int>(listed.size())))];
+}
+
+// Down to a target that can be carried out, or as far as it goes.
+void walk(ProgramSim& sim, Planning& planning, TargetId target) {
+    TargetAssessment assessed = planning.assess(target);
+    const int whim = sim.random.below(8);
+    for (int i = 0; i < kMostSteps; ++i) {
+        const auto listed = planning.list(target);
+        const bool own = listed.empty() || sim.random.percent(20);
+        if (assessed.feasible() && i >= whim) break;
+        if (listed.empty() && i >= whim) break;
+        const Degradation step = own ? planning.draw_step() : draw_listed(sim, listed);
+        const auto next = planning.degrade(target, {&step, 1});
+        if (!next && !own) throw SimFailure("a listed step is refused");
+        if (!next) continue;
+        target = *next;
+        assessed = planning.assess(target);
+    }
+    planning.seal(target, assessed);
+}
+
+}  // namespace
+
+void plan_transition(ProgramSim& sim) {
+    sim.count_done();
+    PlanningProblem problem = draw_problem(sim);
+    sim.tell("plan with %zu options of kind %zu", problem.options.size(), problem.options.front().index());
+    Planning planning(sim, problem);
+    if (!planning.open()) return;
+    const int option = draw_option(sim, problem);
+    const TargetId start = sim.random.percent(10) ? planning.maximal(option) : planning.identity(option);
+    walk(sim, planning, start);
+    if (sim.plans.empty() || sim.plans.back().revision != sim.model.revision || !sim.random.percent(75)) return;
+    WaitingPlan waiting = std::move(sim.plans.back());
+    sim.plans.pop_back();
+    start_plan(sim, std::move(waiting));
+}
+
+void exhaust_session(ProgramSim& sim) {
+    PlanningProblem problem;
+    problem.options.push_back(NoPublication{});
+    sim.tell("exhaust a session");
+    sim.count_done();
+    Planning planning(sim, problem);
+    if (!planning.open()) return;
+    std::vector<TargetId> targets{planning.identity(0)};
+    for (int i = 0; i < 3 * kMostTargets; ++i) {
+        const TargetId from = targets[static_cast<std::size_t>(sim.random.below(static_cast<int>(targets.size())))];
+        const Degradation steps[] = {planning.draw_step(), planning.draw_step()};
+        ModelTarget target = planning.target_of(from);
+        if (step_down(sim, problem, target, steps[0]) && !sim.random.percent(5)) continue;
+        if (const auto made = planning.degrade(from, std::span(steps).first(sim.random.percent(90) ? 1 : 2)))
+            targets.push_back(*made);
+    }
+}
+
+void ask_old_session(ProgramSim& sim) {
+    sim.tell("ask an old session");
+    Expected expected = sim.transaction_open();
+    const auto then = static_cast<std::int64_t>(sim.session.revision());
+    const auto now = static_cast<std::int64_t>(sim.model.revision);
+    if (!expected && then != now) expected = Refusal{kStaleRevision, then, now};
+    if (!expected) {
+        // Still good, unless its copies have gone on; a target of another opening is not.
+        const TargetId other{sim.last_target.value + (Key{1} << 40)};
+        sim.count_done();
+        if (sim.session.assess(other).has_value()) throw SimFailure("a target of another opening is assessed");
+        return;
+    }
+    sim.attempt(expected, [&] { return sim.session.assess(sim.last_target); });
+}
+
+// --- backfill -------------------------------------------------------------------------------------------------------
+
+namespace {
+
+void add_view(const ContextModel& model, const ViewRecord& view, std::set<PageKey>& pages) {
+    for (const PageKey page : view.pages)
+        if (model.pages.at(page).on_device) pages.insert(page);
+}
+
+void add_owner(const ContextModel& model, Key owner, std::set<PageKey>& pages) {
+    for (const Key key : model.owners.at(owner).checkpoints) add_view(model, model.checkpoints.at(key).view, pages);
+}
+
+std::int64_t pages_alone(const SequenceRequest& request) {
+    return pages_for(static_cast<int>(request.tokens)) + request.captures;
+}
+
+}  // namespace
+
+void ask_backfill(ProgramSim& sim) {
+    const ContextModel& model = sim.model;
+    BackfillQuestion question;
+    const int most = static_cast<int>(sim.sizes.max_context);
+    question.head.tokens = sim.random.between(1, sim.random.percent(90) ? most : most + 60);
+    question.borrower.tokens = sim.random.between(1, most / 2);
+    std::vector<SequenceHandle> donors;
+    std::vector<OwnerHandle> owners;
+    for (const auto& [key, sequence] : model.sequences)
+        if (sim.random.percent(50)) donors.push_back(SequenceHandle{key});
+    for (const auto& [key, owner] : model.owners)
+        if (sim.random.percent(10)) owners.push_back(OwnerHandle{key});
+    if (sim.random.percent(4))
+        owners.push_back(OwnerHandle{sim.draw_owner([](Key, const OwnerRecord&) { return false; })});
+    question.donors = donors;
+    question.protected_owners = owners;
+    sim.tell("backfill %d after %zu donors", static_cast<int>(question.head.tokens), donors.size());
+
+    Expected expected = sim.transaction_open();
+    for (const OwnerHandle owner : owners)
+        if (!expected) expected = sim.no_owner(owner.value);
+    if (!expected && question.head.tokens > most) expected = Refusal{kOverContext, question.head.tokens, most};
+    std::set<PageKey> pages;
+    std::int64_t needed = pages_alone(question.head) + pages_alone(question.borrower);
+    std::int64_t lanes = 2;
+    if (!expected) {
+        for (const auto& [key, sequence] : model.sequences) {
+            if (std::ranges::find(donors, SequenceHandle{key}) != donors.end()) continue;
+            ++lanes;
+            needed += sequence.view.reserved;
+            add_view(model, sequence.view, pages);
+            add_owner(model, sequence.owner, pages);
+        }
+        for (const OwnerHandle owner : owners) add_owner(model, owner.value, pages);
+        for (const CondemnedRecord& parts : model.condemned) add_view(model, parts.view, pages);
+        needed += std::ssize(pages);
+        if (lanes > sim.sizes.lanes)
+            expected = Refusal{kNoLane, lanes, sim.sizes.lanes};
+        else if (needed > sim.sizes.kv_pages)
+            expected = Refusal{kNoPages, needed, sim.sizes.kv_pages};
+    }
+    const auto proof = sim.attempt(expected, [&] { return prove_backfill(*sim.state, question); });
+    if (!proof) return;
+    expect_equal(needed, proof->pages_needed, "pages of a proof");
+    expect_equal(true, proof->holds(*sim.state), "whether a proof holds");
+}
+
+}  // namespace ninfer::sim

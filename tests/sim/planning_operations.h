@@ -1,0 +1,25 @@
+#pragma once
+
+// Operations on planning sessions and plans, and the transitions that follow from them.
+
+#include "tests/sim/program_sim.h"
+
+namespace ninfer::sim {
+
+// A session from its opening to a sealed plan: targets, steps down, assessments.
+void plan_transition(ProgramSim& sim);
+// Steps down until no target more may be made.
+void exhaust_session(ProgramSim& sim);
+// A session, or a target, of an earlier time.
+void ask_old_session(ProgramSim& sim);
+void ask_backfill(ProgramSim& sim);
+
+void start_plan(ProgramSim& sim);
+void advance_plan(ProgramSim& sim);
+void step_plan(ProgramSim& sim);
+void cancel_plan(ProgramSim& sim);
+
+// Without drawing.
+void start_plan(ProgramSim& sim, WaitingPlan waiting);
+
+}  // namespace ninfer::sim

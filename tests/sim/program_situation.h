@@ -1,0 +1,63 @@
+#pragma once
+
+// Situations that the simulation of a program's state counts besides operations and refusals.
+
+#include <string>
+#include <vector>
+
+namespace ninfer::sim {
+
+// How a transition left a round of copies. It is never left before its releases: starting goes on to the first copy.
+enum class RoundEnding {
+    kPublished,
+    kCancelledInPreparation,
+    kCancelledInFlight,
+    kCancelledAtPublication,
+    kCopyFailed
+};
+inline constexpr int kRounds = 3;
+inline constexpr int kRoundEndings = 5;
+
+enum class ProgramSituation {
+    kAtOnce = kRounds * kRoundEndings,  // committed within the start, nothing copied
+    kDrained,                           // aborted, and the engine took its time
+    kCancelledWhileDraining,
+    kAbortedChanged,  // releases or demotions that stay
+    kChangedBesides,
+    kRemoved,
+    kShortened,
+    kOwnerEvicted,
+    kMoved,
+    kForked,
+    kForkedWithTail,
+    kImageMoved,
+    kImageForked,
+    kImageRestored,
+    kConsumed,
+    kContinued,
+    kTruncated,
+    kCaptured,
+    kCaptureSkipped,
+    kFinished,
+    kFinishSkipped,
+    kOnlyChanged,  // nothing was published
+    kCondemned,
+    kSnapshotFailed,
+    kSettlingFailed,
+    kReady,
+    kNeedsTransfer,
+    kBlocked,
+    kInfeasible,
+    kMaximal,
+    kStalePlan,
+    kCount,
+};
+
+inline int situation_of_round(int round, RoundEnding ending) {
+    return round * kRoundEndings + static_cast<int>(ending);
+}
+
+// Names in the order of their numbers; without faults those that need one are empty.
+std::vector<std::string> program_situation_names(bool faults);
+
+}  // namespace ninfer::sim
