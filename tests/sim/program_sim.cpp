@@ -6,7 +6,7 @@
 namespace ninfer::sim {
 namespace {
 
-constexpr FaultyCopyEngine::Faults kFaulty{.fail_percent = 13, .delay_polls_most = 2};
+constexpr FaultyCopyEngine::Faults kFaulty{.fail_percent = 17, .delay_polls_most = 2};
 constexpr FaultyCopyEngine::Faults kSlow{.fail_percent = 0, .delay_polls_most = 2};
 
 ContextSizes draw_sizes(SimRandom& random) {
