@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cpp/base/commit_scope.h"
 #include "cpp/program/checkpoint_removal.h"
 #include "cpp/program/copy_polling.h"
 #include "cpp/state/page_count.h"
@@ -124,6 +125,7 @@ Result<CheckpointHandle, Refusal> capture(ContextState& state, SequenceHandle ha
     const Sequence& sequence = state.sequences.at(handle);
     const ImageRoute route = image_route(state, sequence, request.image_tier);
 
+    const CommitScope commit;
     Checkpoint checkpoint;
     checkpoint.owner = request.own ? sequence.owner : state.owners.add_owner(OwnerRole::kShared);
     checkpoint.kind = request.kind;
@@ -158,6 +160,7 @@ Result<OwnerHandle, Refusal> finish(ContextState& state, SequenceHandle handle, 
     const Sequence& sequence = state.sequences.at(handle);
     const ImageRoute route = image_route(state, sequence, request.image_tier);
 
+    const CommitScope commit;
     Checkpoint checkpoint;
     checkpoint.owner = sequence.owner;
     checkpoint.kind = request.kind;

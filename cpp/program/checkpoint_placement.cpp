@@ -1,5 +1,6 @@
 #include "cpp/program/checkpoint_placement.h"
 
+#include "cpp/base/commit_scope.h"
 #include "cpp/program/copy_polling.h"
 
 namespace ninfer {
@@ -91,6 +92,7 @@ Result<std::int64_t, Refusal> start_copy(ContextState& state, CheckpointHandle h
     if (!parts) return parts.error();
     if (const auto refusal = check_room(state, parts.value(), tier)) return *refusal;
 
+    const CommitScope commit;
     std::int64_t bytes = 0;
     const auto add = [&](Result<CopyId, Refusal> copy) {
         const CopyId id = copy.value();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "cpp/base/commit_scope.h"
 namespace ninfer {
 
 namespace {
@@ -51,6 +52,7 @@ Result<Nothing, Refusal> delete_checkpoint(ContextState& state, CheckpointHandle
     if (const auto refusal = state.check_no_transaction()) return *refusal;
     if (const auto found = state.owners.find(checkpoint); !found) return found.error();
     if (const auto refusal = check_removal(state, {&checkpoint, 1})) return *refusal;
+    const CommitScope commit;
     discard_checkpoint(state, checkpoint);
     ++state.resource_revision;
     return Nothing{};
@@ -63,6 +65,7 @@ Result<Nothing, Refusal> release_owner(ContextState& state, OwnerHandle owner) {
     if (found.value()->role == OwnerRole::kActive) return Refusal{RefusalKind::kActive, 0, 1};
     const std::vector<CheckpointHandle> checkpoints = found.value()->checkpoints;
     if (const auto refusal = check_removal(state, checkpoints)) return *refusal;
+    const CommitScope commit;
     for (const CheckpointHandle checkpoint : checkpoints) discard_checkpoint(state, checkpoint);
     ++state.resource_revision;
     return Nothing{};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "cpp/base/commit_scope.h"
 #include "cpp/program/checkpoint_removal.h"
 
 namespace ninfer {
@@ -100,6 +101,7 @@ void add_job(ContextState& state, const CopyJob& job) {
 }
 
 CopyProgress poll_copies(ContextState& state, std::size_t max_bytes) {
+    const CommitScope commit;
     ReplicaCopies& copies = state.stores.copies();
     bool changed = copies.poll(max_bytes);
     CopyProgress progress;
@@ -119,6 +121,7 @@ CopyProgress poll_copies(ContextState& state, std::size_t max_bytes) {
 
 Result<std::int64_t, Refusal> cancel_copies(ContextState& state, CheckpointHandle checkpoint) {
     if (const auto found = state.owners.find(checkpoint); !found) return found.error();
+    const CommitScope commit;
     const auto jobs = take_jobs(state, [&](const CopyJob& job) { return job.checkpoint == checkpoint; });
     bool changed = false;
     std::vector<CheckpointHandle> removed;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cpp/base/commit_scope.h"
 #include "cpp/program/checkpoint_removal.h"
 #include "cpp/program/copy_polling.h"
 #include "cpp/state/page_count.h"
@@ -128,6 +129,8 @@ std::vector<CheckpointHandle> deeper_checkpoints(const ContextState& state, Chec
 Result<SequenceHandle, Refusal> open_root(ContextState& state, const SequenceRequest& request) {
     if (const auto refusal = state.check_no_transaction()) return *refusal;
     if (const auto refusal = check_place(state, request)) return *refusal;
+    state.sequences.make_room(request.count_tokens);
+    const CommitScope commit;
     auto kv = state.stores.kv().open(pages_of(request.tokens) + request.captures);
     if (!kv) return kv.error();
     SequenceParts parts;
@@ -157,6 +160,8 @@ Result<SequenceHandle, Refusal> open_from(ContextState& state, const SequenceSou
         deeper = deeper_checkpoints(state, source.checkpoint, frontier);
         if (const auto refusal = check_consumption(state, source.checkpoint, deeper)) return *refusal;
     }
+    state.sequences.make_room(request.count_tokens);
+    const CommitScope commit;
     const auto kv = start_pages(state, checkpoint, consumes, frontier, request);
     if (!kv) return kv.error();
 
@@ -180,6 +185,7 @@ Result<Nothing, Refusal> close_sequence(ContextState& state, SequenceHandle hand
     if (const auto refusal = state.check_no_transaction()) return *refusal;
     const auto found = state.sequences.find(handle);
     if (!found) return found.error();
+    const CommitScope commit;
     const Sequence& sequence = *found.value();
     const std::uint64_t revision = state.resource_revision;
     cancel_settling(state, handle);

@@ -15,6 +15,14 @@ std::optional<Refusal> SequenceTable::check_lane() const {
     return Refusal{RefusalKind::kNoLane, lanes() + 1, lanes()};
 }
 
+void SequenceTable::make_room(bool count_tokens) {
+    if (!count_tokens) return;
+    const auto lane = std::find_if(lanes_.begin(), lanes_.end(), is_free);
+    NINFER_ASSERT(lane != lanes_.end(), "no free lane although there was one");
+    lane->output_counts.reserve(vocab_size_);
+    lane->seen_counts.reserve(vocab_size_);
+}
+
 SequenceHandle SequenceTable::open(bool count_tokens) {
     const auto lane = std::find_if(lanes_.begin(), lanes_.end(), is_free);
     NINFER_ASSERT(lane != lanes_.end(), "no free lane although there was one");

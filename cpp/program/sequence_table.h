@@ -18,7 +18,10 @@ class SequenceTable {
 
     // Whether there is a free lane. kNoLane.
     std::optional<Refusal> check_lane() const;
-    // Makes the sequence of a free lane empty and open. May throw for want of memory, and has changed nothing then.
+    // The memory for a sequence that counts tokens, of which there must be a free lane: open allocates nothing afterwards.
+    // May throw for want of memory, and has changed nothing that anybody sees.
+    void make_room(bool count_tokens);
+    // Makes the sequence of a free lane empty and open.
     SequenceHandle open(bool count_tokens);
     // Its handle is stale from now on.
     void close(SequenceHandle handle);

@@ -77,6 +77,25 @@ TEST(ContextStoresTest, TablesThatFindNoMemoryAreNamed) {
     EXPECT_LT(refusals, 100);
 }
 
+TEST_F(ProgramTest, MemoryThatRunsOutRefusesCleanlyOrStopsTheProcess) {
+    const auto program = make_program(default_options(), WeightStorage::kF32, KvStorage::kF32);
+    const SequenceRequest request{64, true, 0, {}};
+    const auto open = [&](std::int64_t allocations) {
+        testing_support::allocations_left = allocations;
+        return program->open_sequence(request).has_value();
+    };
+    const auto before = program->fingerprint();
+    // The two arrays of counts, which may be large, come first.
+    for (const std::int64_t allocations : {0, 1}) {
+        EXPECT_THROW(open(allocations), std::bad_alloc);
+        EXPECT_EQ(program->fingerprint(), before);
+        program->check_invariants();
+    }
+    EXPECT_DEATH(open(1), "memory ran out in the middle of a change");
+    testing_support::allocations_left = testing_support::kUnlimited;
+    EXPECT_TRUE(open(testing_support::kUnlimited));
+}
+
 TEST_F(ProgramTest, TheCounterCounts) {
     const auto before = testing_support::allocations();
     const auto value = std::make_unique<int>(1);
