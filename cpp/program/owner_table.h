@@ -36,8 +36,9 @@ class OwnerTable {
     void add_to(Fingerprint& fingerprint) const;
 
    private:
-    HandleTable<Owner, OwnerTag> owners_;
-    HandleTable<Checkpoint, CheckpointTag> checkpoints_;
+    // Python sees sequences, owners and checkpoints as numbers: one that is given for another is stale.
+    HandleTable<Owner, OwnerTag> owners_{0x4000'0001};
+    HandleTable<Checkpoint, CheckpointTag> checkpoints_{0x8000'0001};
 };
 
 }  // namespace ninfer

@@ -31,6 +31,9 @@ class HandleTable {
    public:
     using ItemHandle = Handle<Tag>;
 
+    // Tables whose handles could be mistaken for each other's start their generations far apart.
+    explicit HandleTable(std::uint32_t first_generation = 1) : first_generation_(first_generation) {}
+
     ItemHandle insert(Item item) {
         if (free_.empty()) add_slot();
         const std::uint32_t slot = free_.back();
@@ -111,7 +114,7 @@ class HandleTable {
     void add_slot() {
         NINFER_ASSERT_LT(std::ssize(entries_), std::int64_t{UINT32_MAX});
         if (free_.capacity() <= entries_.size()) free_.reserve(2 * entries_.size() + 1);
-        entries_.emplace_back();
+        entries_.emplace_back().generation = first_generation_;
         free_.push_back(static_cast<std::uint32_t>(entries_.size() - 1));
     }
     ItemHandle handle_of(std::uint32_t slot) const {
@@ -127,6 +130,7 @@ class HandleTable {
         return {RefusalKind::kStaleHandle, handle.generation(), found};
     }
 
+    std::uint32_t first_generation_;
     std::vector<Entry> entries_;
     std::vector<std::uint32_t> free_;
     std::int64_t size_ = 0;
