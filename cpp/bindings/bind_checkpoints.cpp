@@ -32,13 +32,17 @@ std::vector<std::uint64_t> values(std::span<const CheckpointHandle> handles) {
 
 std::variant<std::vector<std::int64_t>, Refusal> verify(Program& program, const TokenArray& tokens,
                                                         const std::vector<std::uint64_t>& checkpoints,
-                                                        const std::string& salt, const std::string& mode) {
-    const IdentityHeader header{salt, mode, 0};
+                                                        const std::string& salt, const std::string& mode,
+                                                        std::int64_t rope_delta) {
+    const IdentityHeader header{salt, mode, rope_delta};
     const PromptView prompt{&header, {tokens.data(), tokens.size()}, {}};
     std::vector<CheckpointHandle> handles;
     for (const std::uint64_t value : checkpoints) handles.push_back({value});
     std::vector<Verification> verifications(handles.size());
-    const auto verified = program.verify(prompt, handles, verifications);
+    const auto verified = [&] {
+        const nb::gil_scoped_release release;
+        return program.verify(prompt, handles, verifications);
+    }();
     if (!verified) return verified.error();
     std::vector<std::int64_t> matched;
     for (const Verification& verification : verifications) matched.push_back(verification.matched);
@@ -65,8 +69,9 @@ void bind_captures(nb::class_<Program>& program) {
     program.def(
         "capture",
         [](Program& self, std::uint64_t sequence, const std::string& kind, const std::string& tier, bool own) {
-            return to_python<std::uint64_t>(
-                self.capture(SequenceHandle{sequence}, {kind_named(kind), tier_named(tier), own}));
+            const CaptureRequest request{kind_named(kind), tier_named(tier), own};
+            const nb::gil_scoped_release release;
+            return to_python<std::uint64_t>(self.capture(SequenceHandle{sequence}, request));
         },
         nb::arg("sequence"), nb::arg("kind") = "long_anchor", nb::arg("tier") = "device", nb::arg("own") = true,
         "A checkpoint at the computed frontier, in the sequence's owner or in a shared one of its own; tier is where "
@@ -80,8 +85,9 @@ void bind_captures(nb::class_<Program>& program) {
     program.def(
         "finish",
         [](Program& self, std::uint64_t sequence, const std::string& kind, const std::string& tier) {
-            return to_python<std::uint64_t>(
-                self.finish(SequenceHandle{sequence}, {kind_named(kind), tier_named(tier)}));
+            const FinishRequest request{kind_named(kind), tier_named(tier)};
+            const nb::gil_scoped_release release;
+            return to_python<std::uint64_t>(self.finish(SequenceHandle{sequence}, request));
         },
         nb::arg("sequence"), nb::arg("kind") = "session_endpoint", nb::arg("tier") = "device",
         "Ends the sequence and keeps it as a checkpoint at its computed frontier; returns the owner.");
@@ -103,7 +109,9 @@ void bind_placement(nb::class_<Program>& program) {
     program.def(
         "start_copy",
         [](Program& self, std::uint64_t checkpoint, const std::string& tier) {
-            return to_python<std::int64_t>(self.start_copy(CheckpointHandle{checkpoint}, tier_named(tier)));
+            const Tier destination = tier_named(tier);
+            const nb::gil_scoped_release release;
+            return to_python<std::int64_t>(self.start_copy(CheckpointHandle{checkpoint}, destination));
         },
         nb::arg("checkpoint"), nb::arg("tier"),
         "Starts copying everything that is not on the tier yet, all or nothing; returns the bytes that will move.");
@@ -119,13 +127,16 @@ void bind_placement(nb::class_<Program>& program) {
     program.def(
         "cancel_copies",
         [](Program& self, std::uint64_t checkpoint) {
+            const nb::gil_scoped_release release;
             return to_python<std::int64_t>(self.cancel_copies(CheckpointHandle{checkpoint}));
         },
         nb::arg("checkpoint"), "Takes back its open copies; returns how many. What was published stays.");
     program.def(
         "drop",
         [](Program& self, std::uint64_t checkpoint, const std::string& tier) {
-            return to_python<std::int64_t>(self.drop(CheckpointHandle{checkpoint}, tier_named(tier)));
+            const Tier from = tier_named(tier);
+            const nb::gil_scoped_release release;
+            return to_python<std::int64_t>(self.drop(CheckpointHandle{checkpoint}, from));
         },
         nb::arg("checkpoint"), nb::arg("tier"),
         "Drops what it has on the tier and can go; never a last replica, nor pages on Device that a sequence reads. "
@@ -133,12 +144,14 @@ void bind_placement(nb::class_<Program>& program) {
     program.def(
         "delete_checkpoint",
         [](Program& self, std::uint64_t checkpoint) {
+            const nb::gil_scoped_release release;
             return to_python<std::monostate>(self.delete_checkpoint(CheckpointHandle{checkpoint}));
         },
         nb::arg("checkpoint"));
     program.def(
         "release_owner",
         [](Program& self, std::uint64_t owner) {
+            const nb::gil_scoped_release release;
             return to_python<std::monostate>(self.release_owner(OwnerHandle{owner}));
         },
         nb::arg("owner"), "Deletes the owner with all its checkpoints.");
@@ -175,7 +188,7 @@ void bind_checkpoints(nb::class_<Program>& program) {
     bind_captures(program);
     bind_placement(program);
     program.def("verify", &verify, nb::arg("tokens").noconvert(), nb::arg("checkpoints"), nb::arg("salt") = "",
-                nb::arg("mode") = "",
+                nb::arg("mode") = "", nb::arg("rope_delta") = 0,
                 "How many tokens of the prompt, int32 [n], each checkpoint's ledger begins with, compared exactly.");
     program.def_prop_ro("resource_revision", &Program::resource_revision);
     program.def("check_invariants", &Program::check_invariants, "Stops the process if anything does not add up.");

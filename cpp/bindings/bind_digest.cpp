@@ -52,7 +52,10 @@ std::vector<nb::bytes> digests_of(const IdentityHeader& header, const TokenArray
     require_frontiers(frontiers, static_cast<std::int64_t>(tokens.size()));
     std::vector<Digest128> digests(frontiers.size());
     const PromptView prompt{&header, {tokens.data(), tokens.size()}, spans};
-    prefix_digests(prompt, frontiers, digests);
+    {
+        const nb::gil_scoped_release release;
+        prefix_digests(prompt, frontiers, digests);
+    }
     std::vector<nb::bytes> out;
     for (const Digest128& digest : digests) out.push_back(bytes_of(digest));
     return out;
@@ -74,7 +77,7 @@ void bind_digest(nb::module_& module) {
             const IdentityHeader header{{salt.c_str(), salt.size()}, {mode.c_str(), mode.size()}, rope_delta};
             return digests_of(header, tokens, spans, frontiers);
         },
-        nb::arg("salt"), nb::arg("mode"), nb::arg("rope_delta"), nb::arg("tokens"), nb::arg("spans"),
+        nb::arg("salt"), nb::arg("mode"), nb::arg("rope_delta"), nb::arg("tokens").noconvert(), nb::arg("spans"),
         nb::arg("frontiers"),
         "The chained digests of docs/formats/prefix_digest.md at ascending frontiers, 16 bytes each. A span is (begin, "
         "type, positions, steps, media), media (digest low, digest high, offset) or None; without spans all is text.");

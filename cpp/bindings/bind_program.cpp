@@ -140,7 +140,7 @@ void bind_units(nb::class_<Program>& program) {
     program.def(
         "last_logits",
         [](const Program& self, std::int64_t row) {
-            require(row >= 0 && row < self.statistics().lanes_total, "no such row");
+            require(row >= 0 && row < self.lanes(), "no such row");
             const auto logits = self.last_logits(row);
             return std::vector<float>(logits.begin(), logits.end());
         },

@@ -36,6 +36,8 @@ void bind_statistics_values(nb::module_& module) {
         .def_ro("checkpoints", &ProgramStatistics::checkpoints)
         .def_ro("copies_open", &ProgramStatistics::copies_open)
         .def_ro("copies_draining", &ProgramStatistics::copies_draining)
+        .def_ro("condemned", &ProgramStatistics::condemned,
+                "What is gone and still pinned; a later poll gives it back.")
         .def_ro("bookkeeping_bytes", &ProgramStatistics::bookkeeping_bytes)
         .def_ro("resource_revision", &ProgramStatistics::resource_revision);
 }

@@ -68,6 +68,12 @@ Result<Nothing, Refusal> Program::append(SequenceHandle handle, std::span<const 
     return units_.append(handle, tokens, origin);
 }
 
+Result<Nothing, Refusal> Program::record_rewrite_frontier(SequenceHandle handle, std::int64_t frontier) {
+    const auto found = find(handle);
+    if (!found) return found.error();
+    return context_.stores.ledgers().record_rewrite_frontier(found.value()->ledger, frontier);
+}
+
 Result<std::int64_t, Refusal> Program::prefill(SequenceHandle handle, std::int64_t limit) {
     return units_.prefill(handle, limit);
 }
@@ -197,6 +203,7 @@ ProgramStatistics Program::statistics() const {
     statistics.checkpoints = context_.owners.checkpoints();
     statistics.copies_open = stores.copies().open_copies();
     statistics.copies_draining = stores.copies().draining_copies();
+    statistics.condemned = std::ssize(context_.condemned);
     statistics.bookkeeping_bytes = static_cast<std::int64_t>(context_.bookkeeping_bytes());
     statistics.resource_revision = context_.resource_revision;
     return statistics;

@@ -37,6 +37,8 @@ class Program {
     Result<Nothing, Refusal> close_sequence(SequenceHandle handle);
     // Appends prompt tokens, or output that is forced instead of sampled, to the ledger.
     Result<Nothing, Refusal> append(SequenceHandle handle, std::span<const std::int32_t> tokens, TokenOrigin origin);
+    // Notes in the ledger that execution was split there. kStaleHandle, kBackwards, kBeyondFrontier.
+    Result<Nothing, Refusal> record_rewrite_frontier(SequenceHandle handle, std::int64_t frontier);
 
     // --- units --------------------------------------------------------------------------------------------------------
     // kUnsettled until the copies that the sequence waits for are there, kCopyInFlight while its image is being copied,
@@ -91,6 +93,7 @@ class Program {
     std::span<const float> last_logits(std::int64_t row) const { return units_.last_logits(row); }
     ProgramStatistics statistics() const;
     std::uint64_t resource_revision() const noexcept { return context_.resource_revision; }
+    std::int64_t lanes() const noexcept { return context_.sequences.lanes(); }
     std::int64_t valid_tokens() const noexcept { return valid_tokens_; }
     const Decoder& decoder() const noexcept { return decoder_; }
     InstructionSet instruction_set() const noexcept { return units_.instruction_set(); }

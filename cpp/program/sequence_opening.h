@@ -13,7 +13,8 @@ Result<SequenceHandle, Refusal> open_root(ContextState& state, const SequenceReq
 // A sequence that has computed the checkpoint's tokens up to the frontier. Where a partial page has to be copied, or the
 // image is on Host only, the sequence waits for that: until poll_copies has settled it, units refuse with kUnsettled.
 // A source that is not retained must have its image on Device: a restore may fail, and must not cost anybody the source.
-// Admissions that are planned (context_transaction.h) restore it first. Refusals, in this order: kTransactionOpen,
+// Admissions that are planned (context_transaction.h) restore it first; they also count what deeper checkpoints give back,
+// while here there must be room before those go. Refusals, in this order: kTransactionOpen,
 // kStaleHandle, kCopyInFlight (its image is not there yet), kBeyondFrontier, kBackwards (a model with recurrent layers
 // starts at the checkpoint's frontier only), kMismatch (another header), kOverReservation (fewer tokens than are
 // inherited), kOverContext, kNoLane, kNoImageSlots; not to retain: kCopyInFlight (the source has open copies), kActive (an

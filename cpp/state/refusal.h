@@ -10,7 +10,7 @@
 namespace ninfer {
 
 enum class RefusalKind : std::uint8_t {
-    kStaleHandle,       // wanted: the handle, found: the slot's current generation
+    kStaleHandle,       // wanted: the handle's generation, found: the slot's current generation
     kNoLane,            // wanted: lanes in use + 1, found: lanes
     kNoPages,           // wanted: pages needed, found: pages free
     kOverContext,       // wanted: tokens, found: the largest context

@@ -145,6 +145,7 @@ TEST_F(CheckpointTest, AClosedSequenceComesBackWhenItsCopiesHaveDrained) {
     const auto fork = open_from(endpoint, 128);  // waits for its tail and its image
     EXPECT_EQ(program_->find(fork).value()->waits, 2);
     ok(moving(1, [&] { return program_->close_sequence(fork); }));
+    EXPECT_EQ(program_->statistics().condemned, 1);
     EXPECT_EQ(program_->statistics().lanes_open, 0);
     EXPECT_EQ(program_->statistics().used.image_slots_active, 1);
     expect_refused([&] { return program_->delete_checkpoint(endpoint); }, RefusalKind::kPinned, 0, 2);

@@ -153,3 +153,53 @@ def test_the_engine_keeps_no_checkpoints() -> None:
         engine.logits([5, 6, 7])
         statistics = engine.model.program.statistics()
         assert (statistics.owners, statistics.checkpoints, statistics.capacity.host_blocks) == (0, 0, 0)
+
+
+def test_a_handle_of_another_kind_is_stale(program: native.Program, endpoint: int) -> None:
+    owner = program.checkpoint(endpoint).owner
+    sequence = native.must(program.open_sequence(10))
+    before = program.fingerprint()
+    calls: list[Callable[[], object]] = [
+        *(lambda wrong=wrong: program.checkpoint(wrong) for wrong in (owner, sequence)),
+        *(lambda wrong=wrong: program.owner(wrong) for wrong in (endpoint, sequence)),
+        *(lambda wrong=wrong: program.sequence(wrong) for wrong in (endpoint, owner)),
+        lambda: program.delete_checkpoint(owner),
+        lambda: program.release_owner(endpoint),
+        lambda: program.close_sequence(owner),
+    ]
+    for call in calls:
+        refusal = call()
+        assert isinstance(refusal, native.Refusal)
+        assert refusal.kind == "stale_handle"
+    assert program.fingerprint() == before
+
+
+def test_the_rope_delta_is_part_of_an_identity(program: native.Program, endpoint: int) -> None:
+    assert native.must(program.verify(PROMPT, [endpoint])) == [len(PROMPT)]
+    assert native.must(program.verify(PROMPT, [endpoint], rope_delta=3)) == [0]
+    refusal = program.open_from(endpoint, 128, rope_delta=3)
+    assert isinstance(refusal, native.Refusal)
+    assert refusal.kind == "mismatch"
+    moved = native.must(program.open_sequence(128, rope_delta=3))
+    native.must(program.append(moved, PROMPT))
+    native.must(program.abort(native.must(program.finish_prefill(moved, native.Sampler()))))
+    (other,) = program.owner(native.must(program.finish(moved))).checkpoints
+    assert native.must(program.verify(PROMPT, [endpoint, other], rope_delta=3)) == [0, len(PROMPT)]
+
+
+def test_rewrite_frontiers_ascend_within_the_ledger(program: native.Program) -> None:
+    sequence = native.must(program.open_sequence(128))
+    native.must(program.append(sequence, PROMPT))
+    native.must(program.record_rewrite_frontier(sequence, 20))
+    for frontier, kind in ((19, "backwards"), (len(PROMPT) + 1, "beyond_frontier")):
+        refusal = program.record_rewrite_frontier(sequence, frontier)
+        assert isinstance(refusal, native.Refusal)
+        assert refusal.kind == kind
+    with pytest.raises(ValueError, match="must be"):
+        program.record_rewrite_frontier(sequence, -1)
+
+
+def test_nothing_is_condemned_that_nobody_pins(program: native.Program, endpoint: int) -> None:
+    assert program.statistics().condemned == 0
+    native.must(program.delete_checkpoint(endpoint))
+    assert program.statistics().condemned == 0

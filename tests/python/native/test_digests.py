@@ -139,3 +139,9 @@ def test_spans_out_of_order_are_refused(begins: list[int]) -> None:
     spans: list[Span] = [(begin, 0, (0, 0, 0), (1, 1, 1), None) for begin in begins]
     with pytest.raises(ValueError, match="span"):
         Prompt(b"", b"", 0, [1, 2, 3], spans).digests([3])
+
+
+def test_numbers_that_are_no_int32_are_refused() -> None:
+    for wrong in (np.array([1.5, 2.0]), np.array([1, 2], np.int64)):
+        with pytest.raises(TypeError):
+            native.prefix_digests(b"", b"", 0, wrong, [], [2])
