@@ -36,9 +36,10 @@ class OwnerTable {
     void add_to(Fingerprint& fingerprint) const;
 
    private:
-    // Python sees sequences, owners and checkpoints as numbers: one that is given for another is stale.
-    HandleTable<Owner, OwnerTag> owners_{0x4000'0001};
-    HandleTable<Checkpoint, CheckpointTag> checkpoints_{0x8000'0001};
+    // Python sees sequences, owners and checkpoints as numbers: one that is given for another is stale. All fit
+    // into signed 64 bits, as the columns of tables need.
+    HandleTable<Owner, OwnerTag> owners_{0x2000'0001};
+    HandleTable<Checkpoint, CheckpointTag> checkpoints_{0x4000'0001};
 };
 
 }  // namespace ninfer

@@ -460,6 +460,10 @@ class ProgramStatistics:
     @property
     def copies_draining(self) -> int: ...
     @property
+    def condemned(self) -> int:
+        """What is gone and still pinned; a later poll gives it back."""
+
+    @property
     def bookkeeping_bytes(self) -> int: ...
     @property
     def resource_revision(self) -> int: ...
@@ -617,7 +621,13 @@ class Program:
 
     def __init__(self, model: ModelSource, kv_dtype: str, options: ProgramOptions) -> None: ...
     def open_sequence(
-        self, tokens: int, count_tokens: bool = False, captures: int = 0, salt: str = "", mode: str = ""
+        self,
+        tokens: int,
+        count_tokens: bool = False,
+        captures: int = 0,
+        salt: str = "",
+        mode: str = "",
+        rope_delta: int = 0,
     ) -> int | Refusal:
         """
         Reserves everything for `tokens` tokens, prompt and output; count_tokens is needed for penalties; captures is how many captures may fall inside a page.
@@ -633,6 +643,7 @@ class Program:
         frontier: int | None = None,
         salt: str = "",
         mode: str = "",
+        rope_delta: int = 0,
     ) -> int | Refusal:
         """
         A sequence that has computed the checkpoint's tokens, with room for `tokens` in all. Units refuse with `unsettled` until poll_copies has copied a partial page. consume: the checkpoint's owner becomes the sequence's; its state image must be on Device.
@@ -640,6 +651,11 @@ class Program:
 
     def close_sequence(self, sequence: int) -> None | Refusal:
         """Discards the sequence with its own captures."""
+
+    def record_rewrite_frontier(self, sequence: int, frontier: int) -> None | Refusal:
+        """
+        Notes in the ledger that execution was split at this token; checkpoints inherit it.
+        """
 
     def append(
         self,
@@ -737,6 +753,7 @@ class Program:
         checkpoints: Sequence[int],
         salt: str = "",
         mode: str = "",
+        rope_delta: int = 0,
     ) -> list[int] | Refusal:
         """
         How many tokens of the prompt, int32 [n], each checkpoint's ledger begins with, compared exactly.
