@@ -69,3 +69,39 @@ def test_damage_after_a_restore_shows_fifty_tokens_later(
     assert np.array_equal(_restored_logits(state, ids, other, None).view(np.uint32), expected.view(np.uint32))
     found = _restored_logits(state, ids, other, damage)
     assert np.abs(found - expected).max() >= VISIBLE_SHARE_OF_RANGE * np.ptp(expected)
+
+
+def test_a_foreign_page_shows_in_a_model_of_attention_alone(make_program: MakeProgram, token_ids: TokenIds) -> None:
+    state = make_program("llama", "f32")
+    ids, other = token_ids(FRONTIER + LATER), token_ids(FRONTIER)
+    expected = state.cold(ids)[-1]
+    found = _restored_logits(state, ids, other, _foreign_page)
+    assert np.abs(found - expected).max() >= VISIBLE_SHARE_OF_RANGE * np.ptp(expected)
+
+
+def _swap_bytes(left: np.ndarray, right: np.ndarray) -> None:
+    left[:], right[:] = right.copy(), left.copy()
+
+
+@pytest.mark.parametrize("part", ["state", "page"])
+def test_damage_of_what_went_to_host_and_back_shows(part: str, make_program: MakeProgram, token_ids: TokenIds) -> None:
+    """Two checkpoints change a part before they go to Host: the bytes that come back are those that went."""
+    state = make_program("hybrid", "f32")
+    program = state.program
+    ids, other = token_ids(FRONTIER + LATER), token_ids(FRONTIER + LATER)
+    (own,) = program.owner(native.must(program.finish(state.start(ids[:FRONTIER], room=FRONTIER)))).checkpoints
+    (foreign,) = program.owner(native.must(program.finish(state.start(other[:FRONTIER], room=FRONTIER)))).checkpoints
+    probes = [native.CheckpointProbe(program, one) for one in (own, foreign)]
+    if part == "state":
+        _swap_bytes(probes[0].recurrent_state(LAYER), probes[1].recurrent_state(LAYER))
+    else:
+        _swap_bytes(probes[0].page(1), probes[1].page(1))
+    for one in (own, foreign):
+        state.demote(one)
+        state.restore(one)
+    for one, prompt in ((own, ids), (foreign, other)):
+        fork = state.start_from(one, room=FRONTIER + LATER)
+        found = state.compute(fork, prompt[FRONTIER:])[-1]
+        expected = state.cold(prompt)[-1]
+        assert np.abs(found - expected).max() >= VISIBLE_SHARE_OF_RANGE * np.ptp(expected)
+        native.must(program.close_sequence(fork))

@@ -40,6 +40,31 @@ def test_writer_and_fork_go_on_exactly_from_every_offset(
     _assert_idle(state, idle)
 
 
+@pytest.mark.parametrize("kv_dtype", KV_DTYPES)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_checkpoint_at_every_offset_goes_to_host_and_back(
+    family: str, kv_dtype: str, make_program: MakeProgram, token_ids: TokenIds
+) -> None:
+    state = make_program(family, kv_dtype)
+    program = state.program
+    idle = program.statistics()
+    base, more = token_ids(PAGE_TOKENS), token_ids(5)
+    for frontier in range(1, PAGE_TOKENS + 1):
+        prefix = base[:frontier]
+        owner = native.must(program.finish(state.start(prefix, room=frontier)))
+        (endpoint,) = program.owner(owner).checkpoints
+        state.demote(endpoint)
+        summary = program.checkpoint(endpoint)
+        assert (summary.pages_on_device, summary.image_on_device) == (0, False)
+        state.restore(endpoint)
+        fork = state.start_from(endpoint, room=frontier + len(more))
+        state.assert_continues(fork, prefix, more[:1])  # until then it may read the checkpoint's image
+        native.must(program.release_owner(owner))
+        state.assert_continues(fork, [*prefix, *more[:1]], more[1:])
+        native.must(program.close_sequence(fork))
+    _assert_idle(state, idle)
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_finished_sequence_is_continued_by_move_and_by_fork(
     family: str, make_program: MakeProgram, token_ids: TokenIds
