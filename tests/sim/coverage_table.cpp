@@ -1,6 +1,7 @@
 #include "tests/sim/coverage_table.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "tests/sim/sim_failure.h"
@@ -15,8 +16,17 @@ bool print_case(std::string_view name, std::int64_t count, std::int64_t needed) 
     return enough;
 }
 
+// What a run of this length must see. A short one may miss a rate by chance, and its cases come in clusters, because a
+// world has its own sizes: it is allowed six standard deviations less. From a million steps on, the rate itself.
+std::int64_t needed_count(std::int64_t steps, std::int64_t per_million) {
+    constexpr std::int64_t kMillion = 1'000'000;
+    const double expected = static_cast<double>(steps) * static_cast<double>(per_million) / kMillion;
+    const double slack = steps < kMillion ? 6.0 * std::sqrt(expected) : 0.0;
+    return static_cast<std::int64_t>(std::max(0.0, expected - slack));
+}
+
 std::int64_t print_title(const char* title, std::int64_t steps, std::int64_t per_million) {
-    const std::int64_t needed = steps * per_million / 1'000'000;
+    const std::int64_t needed = needed_count(steps, per_million);
     std::printf("%s, each at least %lld times\n", title, static_cast<long long>(needed));
     return needed;
 }
