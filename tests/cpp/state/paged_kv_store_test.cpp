@@ -163,7 +163,7 @@ TEST_F(PagedKvStoreTest, BrokenUseStopsTheProcess) {
     EXPECT_DEATH(pages_.unpin(id), "left = 1, right = 0");
     EXPECT_DEATH(pages_.settle(frozen), "waits for no tail");
     EXPECT_DEATH(pages_.publish_on_device(id, 3), "second Device replica");
-    EXPECT_DEATH(pages_.publish_on_host(id, {}), "left = 0, right = 2");
+    EXPECT_DEATH(pages_.publish_on_host(id, {}, page(id).epoch), "left = 0, right = 2");
     EXPECT_DEATH(pages_.mark_copying(id, false), "left = 0, right = 1");
     EXPECT_DEATH(static_cast<void>(PagedKvStore(page_memory_, kPageBytes, kPages + 1, host_)),
                  "left = 4352, right = 4096");

@@ -234,7 +234,7 @@ TEST_F(StateImageStoreTest, BrokenUseStopsTheProcess) {
     EXPECT_DEATH(images_.write(frozen), "frozen or not there");
     EXPECT_DEATH(images_.unpin(frozen), "left = 1, right = 0");
     EXPECT_DEATH(images_.publish_on_device(frozen, 0), "second Device replica");
-    EXPECT_DEATH(images_.publish_on_host(frozen, {}), "left = 0, right = 3");
+    EXPECT_DEATH(images_.publish_on_host(frozen, {}, image(frozen).epoch), "left = 0, right = 3");
     EXPECT_DEATH(images_.settle(frozen), "settled again");
     EXPECT_DEATH(images_.slot_data(5), "left = 5, right = 5");
     EXPECT_DEATH(StateImageStore(image_memory_, {320, 3, 3}, host_), "left = 1920, right = 1600");
