@@ -32,14 +32,22 @@ class Session:
         """What the terminal shows up to and including `wanted`; what came after it is for the next call."""
         deadline = time.monotonic() + SECONDS
         while wanted not in self.unread:
-            ready, _, _ = select.select([self.leader], [], [], max(0.0, deadline - time.monotonic()))
-            assert ready, f"{wanted!r} did not come: {self.unread!r}"
-            try:
-                self.unread += os.read(self.leader, 4096).decode(errors="replace")
-            except OSError as error:  # the process is gone
-                raise AssertionError(f"{wanted!r} did not come: {self.unread!r}") from error
+            self._read(wanted, deadline)
         before, _, self.unread = self.unread.partition(wanted)
         return before + wanted
+
+    def wait_for_more(self) -> None:
+        """Until the terminal shows anything that was not read yet."""
+        while not self.unread:
+            self._read("anything more", time.monotonic() + SECONDS)
+
+    def _read(self, wanted: str, deadline: float) -> None:
+        ready, _, _ = select.select([self.leader], [], [], max(0.0, deadline - time.monotonic()))
+        assert ready, f"{wanted!r} did not come: {self.unread!r}"
+        try:
+            self.unread += os.read(self.leader, 4096).decode(errors="replace")
+        except OSError as error:  # the process is gone
+            raise AssertionError(f"{wanted!r} did not come: {self.unread!r}") from error
 
 
 @contextmanager
