@@ -1,6 +1,7 @@
 #include "cpp/program/copy_polling.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 
 #include "cpp/base/commit_scope.h"
@@ -78,10 +79,9 @@ bool end_job(ContextState& state, const CopyJob& job, CopyEnd end, std::vector<C
 // Takes the jobs for which `chosen` holds out of the list.
 template <typename Chosen>
 std::vector<CopyJob> take_jobs(ContextState& state, Chosen&& chosen) {
-    const auto middle =
-        std::stable_partition(state.jobs.begin(), state.jobs.end(), [&](const CopyJob& job) { return !chosen(job); });
-    std::vector<CopyJob> taken(middle, state.jobs.end());
-    state.jobs.erase(middle, state.jobs.end());
+    std::vector<CopyJob> taken;
+    std::ranges::copy_if(state.jobs, std::back_inserter(taken), chosen);
+    if (!taken.empty()) std::erase_if(state.jobs, chosen);
     return taken;
 }
 

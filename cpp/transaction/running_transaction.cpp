@@ -114,7 +114,7 @@ void RunningTransaction::note() {
 }
 
 void RunningTransaction::did(Result<Nothing, Refusal> done) {
-    must(std::move(done));
+    must(done);
     note();
 }
 
@@ -167,7 +167,7 @@ void RunningTransaction::prepare() {
 }
 
 void RunningTransaction::begin_copy(Result<CopyId, Refusal> copy) {
-    copies_.push_back(must(std::move(copy)));
+    copies_.push_back(must(copy));
     note();
 }
 
