@@ -256,7 +256,7 @@ void plan_transition(ProgramSim& sim) {
 
 void exhaust_session(ProgramSim& sim) {
     PlanningProblem problem;
-    problem.options.push_back(NoPublication{});
+    problem.options.emplace_back();  // no publication
     sim.tell("exhaust a session");
     sim.count_done();
     Planning planning(sim, problem);
