@@ -12,6 +12,7 @@
 #include "tests/sim/sim_context.h"
 #include "tests/sim/space_operations.h"
 #include "tests/sim/store_checker.h"
+#include "tests/sim/world_loop.h"
 
 namespace ninfer::sim {
 namespace {
@@ -193,20 +194,9 @@ CoverageTable::Cases cases(bool faults) {
 int simulate_stores(const SimOptions& options) {
     CoverageTable coverage(cases(options.faults));
     std::signal(SIGABRT, print_place_at_abort);
-    try {
-        if (options.replay_world) {
-            run_world(options, *options.replay_world, options.steps, coverage);
-            return 0;
-        }
-        std::int64_t left = options.steps;
-        for (std::int64_t world = 0; left > 0; ++world) left -= run_world(options, world, left, coverage);
-    } catch (const SimFailure& failure) {
-        std::fprintf(stderr, "violation: %s\n", failure.what());
-        return 1;
-    }
-    const bool enough = coverage.report(options.steps);
-    std::printf("steps=%lld violations=0\n", static_cast<long long>(options.steps));
-    return enough ? 0 : 1;
+    return run_worlds(options, coverage, [&](std::int64_t world, std::int64_t steps) {
+        return run_world(options, world, steps, coverage);
+    });
 }
 
 }  // namespace ninfer::sim
