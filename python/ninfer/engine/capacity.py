@@ -16,13 +16,19 @@ PAGE_TOKENS = 64
 # One unit never needs more rows than this to reach full speed.
 MAX_AUTO_CHUNK = 2048
 _KV_SHARE_OF_FREE_MEMORY = 0.25
+_HOST_SHARE_OF_FREE_MEMORY = 0.25
+_MAX_AUTO_HOST_MIB = 8192
 _KV_ELEMENT_BYTES: Mapping[str, int] = {"f32": 4, "bf16": 2, "int8": 1}
 _KV_SCALE_FEATURES = 64
 
 
 @dataclass(frozen=True)
 class Capacity:
-    """Resolved sizes: threads, instruction set, tokens and pages; `kv_dtype` is how keys and values are stored."""
+    """Resolved sizes: threads, instruction set, tokens and pages; `kv_dtype` is how keys and values are stored.
+
+    checkpoint_slots: state images of checkpoints on Device, beside one per running request; host_bytes: of the Host
+    tier. Both are 0 without a prompt cache.
+    """
 
     threads: int
     cpu_isa: str
@@ -30,6 +36,8 @@ class Capacity:
     max_context: int
     kv_pages: int
     max_concurrency: int
+    checkpoint_slots: int
+    host_bytes: int
 
 
 def kv_token_bytes(config: ModelConfig, kv_dtype: str) -> int:
@@ -54,7 +62,8 @@ def resolve_capacity(options: EngineOptions, config: ModelConfig) -> Capacity:
     if kv_tokens == "auto":
         kv_tokens = _auto_kv_tokens(token_bytes, options.max_concurrency * wanted_context)
     pages = -(-kv_tokens // PAGE_TOKENS)
-    _check_kv_bytes(pages * PAGE_TOKENS * token_bytes)
+    host_bytes = _host_bytes(options)
+    _check_bytes(pages * PAGE_TOKENS * token_bytes, host_bytes)
     return Capacity(
         threads=options.threads or physical_cores(),
         cpu_isa=_resolve_isa(options.cpu_isa),
@@ -62,6 +71,8 @@ def resolve_capacity(options: EngineOptions, config: ModelConfig) -> Capacity:
         max_context=min(wanted_context, pages * PAGE_TOKENS),
         kv_pages=pages,
         max_concurrency=options.max_concurrency,
+        checkpoint_slots=options.device_state_slots if options.context_cache else 0,
+        host_bytes=host_bytes,
     )
 
 
@@ -75,11 +86,22 @@ def _auto_kv_tokens(token_bytes: int, most: int) -> int:
     return min(affordable, most)
 
 
-def _check_kv_bytes(wanted: int) -> None:
-    """The pool is reserved without touching it, so too large a one would only be noticed when it fills up."""
+def _host_bytes(options: EngineOptions) -> int:
+    """Memory of the Host tier; it is reserved without touching it, and filled as checkpoints leave the device."""
+    if not options.context_cache:
+        return 0
+    if options.host_cache_mib != "auto":
+        return options.host_cache_mib << 20
+    return min(_MAX_AUTO_HOST_MIB, int(free_memory_bytes() * _HOST_SHARE_OF_FREE_MEMORY) >> 20) << 20
+
+
+def _check_bytes(kv_bytes: int, host_bytes: int) -> None:
+    """Both pools are reserved without touching them, so too large ones would only be noticed when they fill up."""
     free = free_memory_bytes()
-    if wanted > free:
-        raise CapacityError(f"kv_capacity needs {wanted} bytes, {free} are free")
+    if kv_bytes > free:
+        raise CapacityError(f"kv_capacity needs {kv_bytes} bytes, {free} are free")
+    if kv_bytes + host_bytes > free:
+        raise CapacityError(f"host_cache_mib needs {host_bytes} bytes, {free - kv_bytes} are free beside kv_capacity")
 
 
 def _resolve_isa(wanted: str) -> str:

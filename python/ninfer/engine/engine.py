@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from ninfer import native
 from ninfer.config.engine_options import EngineOptions
-from ninfer.engine.capacity import MAX_AUTO_CHUNK, resolve_capacity
+from ninfer.engine.capacity import MAX_AUTO_CHUNK, Capacity, resolve_capacity
 from ninfer.engine.generation import Generation, GenerationResult, open_sequence
 from ninfer.engine.generation_plan import check_prompt, plan_generation, whole_numbers
 from ninfer.engine.loaded_model import LoadedModel
-from ninfer.engine.model_frontend import load_frontend
+from ninfer.engine.model_frontend import ModelFrontend, load_frontend
 from ninfer.engine.native_model import Progress, load_native_model
 from ninfer.engine.prefill_chunk import measured_chunk
 from ninfer.engine.program_gate import ProgramGate
@@ -170,15 +170,23 @@ def load_model(
     capacity = resolve_capacity(options, files.config)
     source = load_native_model(files, options.weights, capacity.threads, progress)
     chunk = MAX_AUTO_CHUNK if options.prefill_chunk == "auto" else options.prefill_chunk
-    program_options = native.ProgramOptions()
-    program_options.cpu_isa = capacity.cpu_isa
-    program_options.threads = capacity.threads
-    program_options.kv_pages = capacity.kv_pages
-    program_options.max_context = capacity.max_context
-    program_options.max_concurrency = capacity.max_concurrency
-    program_options.max_unit_rows = min(chunk, capacity.max_context)
-    program_options.valid_tokens = frontend.tokenizer.vocab_size
-    program = native.Program(source, capacity.kv_dtype, program_options)
+    program = native.Program(
+        source, capacity.kv_dtype, _program_options(capacity, min(chunk, capacity.max_context), frontend)
+    )
     if options.prefill_chunk == "auto":
         chunk = measured_chunk(program, capacity.max_context)
     return LoadedModel(files, options, capacity, frontend, program, min(chunk, capacity.max_context))
+
+
+def _program_options(capacity: Capacity, max_unit_rows: int, frontend: ModelFrontend) -> native.ProgramOptions:
+    options = native.ProgramOptions()
+    options.cpu_isa = capacity.cpu_isa
+    options.threads = capacity.threads
+    options.kv_pages = capacity.kv_pages
+    options.max_context = capacity.max_context
+    options.max_concurrency = capacity.max_concurrency
+    options.max_unit_rows = max_unit_rows
+    options.valid_tokens = frontend.tokenizer.vocab_size
+    options.checkpoint_slots = capacity.checkpoint_slots
+    options.host_bytes = capacity.host_bytes
+    return options

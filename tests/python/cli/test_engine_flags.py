@@ -14,7 +14,19 @@ from ninfer.config.engine_options import EngineOptions
 from tests.fixtures.ninfer_command import run
 
 # `chat` and `run` answer one request at a time and have --max-tokens.
-SERVER_ONLY = {"max_concurrency", "default_max_tokens"}
+SERVER_ONLY = {
+    "max_concurrency",
+    "default_max_tokens",
+    "context_cache",
+    "device_state_slots",
+    "host_cache_mib",
+    "max_private_continuations",
+    "max_shared_prefixes",
+    "max_long_anchors_per_continuation",
+    "auto_long_anchors",
+    "auto_prefix_grid",
+    "endpoint_anchors",
+}
 BAD_VALUES = {
     "device": "cuda",
     "threads": "0",

@@ -9,6 +9,7 @@ import pytest
 import ninfer
 from ninfer.config.engine_options import EngineOptions
 from ninfer.demo import HYBRID_DIRECTORY
+from ninfer.engine.capacity import free_memory_bytes
 from ninfer.errors import CapacityError, ModelFileError, OptionError
 
 
@@ -38,6 +39,19 @@ from ninfer.errors import CapacityError, ModelFileError, OptionError
         ("default_max_tokens", None),
         ("default_max_tokens", "auto"),
         ("chat_template", 3),
+        ("context_cache", 1),
+        ("context_cache", None),
+        ("device_state_slots", -1),
+        ("device_state_slots", "auto"),
+        ("host_cache_mib", -1),
+        ("host_cache_mib", None),
+        ("max_private_continuations", 0),
+        ("max_private_continuations", 3),
+        ("max_shared_prefixes", -1),
+        ("max_long_anchors_per_continuation", -1),
+        ("auto_long_anchors", -1),
+        ("auto_prefix_grid", "yes"),
+        ("endpoint_anchors", 0),
         ("no_such_option", 1),
     ],
 )
@@ -56,6 +70,27 @@ def test_a_context_larger_than_the_pages_is_refused() -> None:
 def test_pages_that_memory_cannot_hold_are_refused_with_both_numbers() -> None:
     with pytest.raises(CapacityError, match=r"kv_capacity needs \d+ bytes, \d+ are free"):
         ninfer.load(HYBRID_DIRECTORY, kv_capacity=1 << 36)
+
+
+def test_a_host_tier_that_memory_cannot_hold_is_refused_with_both_numbers() -> None:
+    with pytest.raises(CapacityError, match=r"host_cache_mib needs 17592186044416 bytes, \d+ are free"):
+        ninfer.load(HYBRID_DIRECTORY, host_cache_mib=1 << 24)
+
+
+def test_the_cache_gets_what_was_asked_for() -> None:
+    sizes = {"device_state_slots": 3, "host_cache_mib": 2}
+    with ninfer.load(HYBRID_DIRECTORY, max_context=64, **sizes) as engine:
+        found = engine.model.program.statistics()
+        assert (found.capacity.image_slots_active, found.capacity.image_slots_checkpoint) == (4, 3)
+        assert found.capacity.host_blocks == (2 << 20) // found.host_block_bytes
+    with ninfer.load(HYBRID_DIRECTORY, max_context=64, **sizes, context_cache=False) as engine:
+        found = engine.model.program.statistics()
+        assert (found.capacity.image_slots_checkpoint, found.capacity.host_blocks) == (0, 0)
+
+
+def test_an_automatic_host_tier_is_a_part_of_what_is_free() -> None:
+    with ninfer.load(HYBRID_DIRECTORY, max_context=64) as engine:
+        assert 0 < engine.model.capacity.host_bytes <= min(8192 << 20, free_memory_bytes())
 
 
 def test_given_sizes_are_used() -> None:
@@ -90,3 +125,7 @@ def test_a_template_file_replaces_the_models(tmp_path: Path) -> None:
 def test_defaults_are_those_of_the_contract() -> None:
     options = EngineOptions()
     assert (options.max_concurrency, options.default_max_tokens, options.kv_capacity) == (4, 4096, "auto")
+    assert (options.context_cache, options.device_state_slots, options.host_cache_mib) == (True, 8, "auto")
+    assert (options.max_private_continuations, options.max_shared_prefixes) == (256, 256)
+    assert (options.max_long_anchors_per_continuation, options.auto_long_anchors) == (8, 8)
+    assert (options.auto_prefix_grid, options.endpoint_anchors) == (False, True)
