@@ -1,0 +1,47 @@
+"""How planning one admission ends."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Generic
+
+from ninfer.planner.planning_session import PlanT, RefusalFacts
+
+
+class StopReason(enum.StrEnum):
+    """Why planning ended with this target."""
+
+    NO_PRESSURE = "no_pressure"
+    """It fits, and nobody had to give anything up."""
+    ROOT_MAXIMAL = "root_maximal"
+    """Nothing fits as it is: everything unprotected is given up."""
+
+
+@dataclass(frozen=True)
+class Planned(Generic[PlanT]):
+    """plan: sealed, of candidates[candidate]. needs_transfer: copies take their time.
+
+    refused: the deepest frontier that did not fit, 0 if nothing deeper than the chosen one was there.
+    """
+
+    plan: PlanT
+    candidate: int
+    frontier: int
+    needs_transfer: bool
+    stop_reason: StopReason
+    refused: int = 0
+
+
+@dataclass(frozen=True)
+class TemporarilyBlocked:
+    """Tried again after a lane, a transaction or the revision has changed."""
+
+    refusal: RefusalFacts
+
+
+@dataclass(frozen=True)
+class PermanentlyInfeasible:
+    """The root alone exceeds this engine."""
+
+    refusal: RefusalFacts
