@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "cpp/program/sequence_opening.h"
+
 namespace ninfer {
 
 namespace {
@@ -16,7 +18,7 @@ std::int64_t usable_tokens(const ContextState& state, const Checkpoint& checkpoi
 }
 
 bool is_legal(const ContextState& state, const Checkpoint& checkpoint, SourceUse use) {
-    return use == SourceUse::kRetain || state.owners.find(checkpoint.owner).value()->role != OwnerRole::kActive;
+    return use == SourceUse::kRetain || !check_takeover(state, checkpoint.owner);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ struct CandidateSource {
 // sources. At least one token of the prompt is left to compute. A model with recurrent layers starts at the checkpoint's
 // frontier or not at all; without, at the longest common prefix that the checkpoint has, and a checkpoint that would be
 // cut is never continued but consumed. Left out: what differs from the prompt, whose image is still to come, and, unless
-// it is retained, what belongs to an active owner. kStaleHandle.
+// it is retained, what belongs to an active or a shared owner. kStaleHandle.
 Result<std::vector<AdmissionCandidate>, Refusal> verify_candidates(ContextState& state, const PromptView& prompt,
                                                                    std::span<const CandidateSource> sources);
 

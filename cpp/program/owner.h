@@ -3,7 +3,8 @@
 // An owner: checkpoints of one lineage that are kept and released together.
 //
 // Roles: active while a sequence computes on its lineage (its own captures), private once that has finished, shared for
-// a checkpoint that was published for everybody. A private or shared owner goes with its last checkpoint.
+// a checkpoint that was published for everybody: sequences may start from it, but none takes it over. A private or shared
+// owner goes with its last checkpoint.
 
 #include <cstdint>
 #include <string_view>

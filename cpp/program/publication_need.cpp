@@ -25,7 +25,7 @@ Result<PublicationNeed, Refusal> need_of(const ContextState& state, const Admiss
     need.need.consumes =
         candidate.takes_owner() && (candidate.use == SourceUse::kConsume || candidate.frontier < source.frontier);
     if (!candidate.takes_owner()) return need;
-    if (state.owners.find(source.owner).value()->role == OwnerRole::kActive) return Refusal{RefusalKind::kActive, 0, 1};
+    if (const auto refusal = check_takeover(state, source.owner)) return *refusal;
     need.leaving = deeper_checkpoints(state, candidate.source, candidate.frontier);
     // One whose image is still to come holds nothing yet that a target could release.
     for (const CheckpointHandle handle : need.leaving)

@@ -17,7 +17,7 @@ struct PublicationNeed {
     std::int64_t computed = 0;              // as in ContextPlan
 };
 
-// kStaleHandle; of an admission what check_source says, kActive (an active owner's checkpoint is not retained), and
+// kStaleHandle; of an admission what check_source and, unless it retains, check_takeover say, and
 // kCopyInFlight (the image of a deeper checkpoint of the owner that it takes over is still to come); of a
 // capture or a finish what capture_room and finish_room say.
 Result<PublicationNeed, Refusal> need_of(const ContextState& state, const Publication& publication);

@@ -27,8 +27,7 @@ std::optional<Refusal> check_consumption(const ContextState& state, CheckpointHa
                                          std::span<const CheckpointHandle> deeper) {
     const Checkpoint& checkpoint = *state.owners.find(handle).value();
     if (checkpoint.open_copies > 0) return Refusal{RefusalKind::kCopyInFlight, 0, checkpoint.open_copies};
-    if (state.owners.find(checkpoint.owner).value()->role == OwnerRole::kActive)
-        return Refusal{RefusalKind::kActive, 0, 1};
+    if (const auto refusal = check_takeover(state, checkpoint.owner)) return refusal;
     // A restore may fail, and then owner and source would be lost with the sequence (T6).
     if (state.stores.has_images() && !state.stores.images().find(checkpoint.image).value()->on_device())
         return Refusal{RefusalKind::kNotOnDevice, 1, 0};
@@ -100,6 +99,15 @@ std::optional<Refusal> check_source(const ContextState& state, const Checkpoint&
     const IdentityHeader& header = *state.stores.ledgers().header(checkpoint.ledger).value();
     if (!(header == request.header)) return Refusal{RefusalKind::kMismatch, frontier, 0};
     if (request.tokens < frontier) return Refusal{RefusalKind::kOverReservation, frontier, request.tokens};
+    return std::nullopt;
+}
+
+std::optional<Refusal> check_takeover(const ContextState& state, OwnerHandle owner) {
+    const OwnerRole role = state.owners.find(owner).value()->role;
+    if (role == OwnerRole::kActive) return Refusal{RefusalKind::kActive, 0, 1};
+    if (role == OwnerRole::kShared)
+        return Refusal{RefusalKind::kShared, static_cast<std::int64_t>(OwnerRole::kPrivate),
+                       static_cast<std::int64_t>(role)};
     return std::nullopt;
 }
 

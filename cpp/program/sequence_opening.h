@@ -17,9 +17,8 @@ Result<SequenceHandle, Refusal> open_root(ContextState& state, const SequenceReq
 // while here there must be room before those go. Refusals, in this order: kTransactionOpen,
 // kStaleHandle, kCopyInFlight (its image is not there yet), kBeyondFrontier, kBackwards (a model with recurrent layers
 // starts at the checkpoint's frontier only), kMismatch (another header), kOverReservation (fewer tokens than are
-// inherited), kOverContext, kNoLane, kNoImageSlots; not to retain: kCopyInFlight (the source has open copies), kActive (an
-// active owner's checkpoint can only be retained), kNotOnDevice (the image), kCopyInFlight and kPinned (deeper
-// checkpoints); kNoPages, kNotOnDevice (pages), kPinned (the tail is being copied).
+// inherited), kOverContext, kNoLane, kNoImageSlots; not to retain: kCopyInFlight (the source has open copies), as
+// check_takeover, kNotOnDevice (the image), kCopyInFlight and kPinned (deeper checkpoints); kNoPages, kNotOnDevice (pages), kPinned (the tail is being copied).
 Result<SequenceHandle, Refusal> open_from(ContextState& state, const SequenceSource& source,
                                           const SequenceRequest& request);
 
@@ -30,6 +29,10 @@ Result<Nothing, Refusal> close_sequence(ContextState& state, SequenceHandle sequ
 // kBeyondFrontier, kBackwards, kMismatch, kOverReservation as open_from.
 std::optional<Refusal> check_source(const ContextState& state, const Checkpoint& checkpoint, std::int64_t frontier,
                                     const SequenceRequest& request);
+
+// Whether a sequence may take over the owner, which anything but kRetain does. kActive (a sequence has it), kShared (it
+// was published for everybody).
+std::optional<Refusal> check_takeover(const ContextState& state, OwnerHandle owner);
 
 // What a sequence begins with; all of it is its own already.
 struct SequenceParts {

@@ -21,8 +21,8 @@ struct SequenceRequest {
 // What becomes of the checkpoint from which a sequence starts, and of its owner.
 enum class SourceUse : std::uint8_t {
     kRetain,  // both stay as they are; the sequence has an owner of its own
-    kConsume,  // the owner becomes the sequence's, with the checkpoints that are not deeper than the start; the source and
-               // the deeper ones are deleted. Its bytes are continued in place where nobody else sees them
+    kConsume,  // the owner, a private one, becomes the sequence's, with the checkpoints that are not deeper than the start;
+    // the source and the deeper ones are deleted. Its bytes are continued in place where nobody else sees them
     kContinue,  // the same, but the source stays, as a checkpoint of the sequence's owner: its bytes are shared
 };
 

@@ -33,7 +33,7 @@ enum class RefusalKind : std::uint8_t {
     kLastReplica,       // wanted: replicas left after the drop (1), found: 0
     kAlreadyThere,      // wanted: the tier, found: the tier
     kPinned,            // wanted: 0 pins, found: how many there are
-    kShared,            // wanted: 1 holder, found: how many there are
+    kShared,            // wanted: 1 holder, found: how many there are; or a private owner (its role, found: another)
     kFrozen,            // an active one is needed; wanted 1, found 0
     kActive,            // a frozen one is needed; wanted 0, found: how many active ones use it
     kUnsettled,         // a copy it waits for is still open; wanted 0, found: how many

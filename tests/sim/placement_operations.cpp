@@ -141,6 +141,18 @@ Expected not_a_source(const ProgramSim& sim, Key key, int frontier, const Sequen
     return {};
 }
 
+Expected no_takeover(const ProgramSim& sim, Key owner) {
+    switch (sim.model.owners.at(owner).role) {
+        case OwnerRole::kActive:
+            return Refusal{kActive, 0, 1};
+        case OwnerRole::kShared:
+            return Refusal{kShared, 1, 2};
+        case OwnerRole::kPrivate:
+            return {};
+    }
+    return {};
+}
+
 Expected no_removal(const ProgramSim& sim, std::span<const Key> checkpoints) {
     const ContextModel& model = sim.model;
     for (const Key key : checkpoints)

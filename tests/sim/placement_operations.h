@@ -23,6 +23,8 @@ void release_one_owner(ProgramSim& sim, Key owner);
 Expected no_removal(const ProgramSim& sim, std::span<const Key> checkpoints);
 // Why a sequence cannot start from the checkpoint, room and pages apart.
 Expected not_a_source(const ProgramSim& sim, Key checkpoint, int frontier, const SequenceRequest& request);
+// Why no sequence can take the owner over.
+Expected no_takeover(const ProgramSim& sim, Key owner);
 // In the model: the copies of the jobs are given back, or drain. Whether something has changed for good.
 bool cancel_jobs(ProgramSim& sim, FunctionRef<bool(const JobRecord&)> chosen);
 

@@ -34,7 +34,7 @@ Expected find_admission(const ProgramSim& sim, const AdmissionPublication& admis
     need.takes_owner = candidate.use != SourceUse::kRetain;
     need.consumes = need.takes_owner && (candidate.use == SourceUse::kConsume || frontier < from.frontier());
     if (!need.takes_owner) return {};
-    if (sim.model.owners.at(from.owner).role == OwnerRole::kActive) return Refusal{kActive, 0, 1};
+    if (const Expected no = no_takeover(sim, from.owner)) return no;
     need.leaving = sim.model.deeper(source, frontier);
     for (const Key key : need.leaving)
         if (const CheckpointRecord& leaving = sim.model.checkpoints.at(key); leaving.awaits_image)
@@ -74,8 +74,7 @@ std::vector<AdmissionCandidate> expected_candidates(const ProgramSim& sim, const
     for (const CandidateSource& source : sources) {
         const CheckpointRecord& from = sim.model.checkpoints.at(source.checkpoint.value);
         const int saved = saved_tokens(sim, from, prompt, salt);
-        const bool active = sim.model.owners.at(from.owner).role == OwnerRole::kActive;
-        if (saved < 1 || (active && source.use != SourceUse::kRetain)) continue;
+        if (saved < 1 || (source.use != SourceUse::kRetain && no_takeover(sim, from.owner))) continue;
         const bool truncated = saved < from.frontier();
         const SourceUse use = truncated && source.use == SourceUse::kContinue ? SourceUse::kConsume : source.use;
         found.push_back({.source = source.checkpoint,

@@ -86,11 +86,11 @@ constexpr Operation kOperations[] = {
     {"backfill.prove", 10, ask_backfill, always},
 };
 
-constexpr RefusalKind kKinds[] = {kStaleHandle, kNoLane,       kNoPages,      kOverContext,    kOverReservation,
-                                  kBatchSize,   kNoImageSlots, kNoHostBlocks, kBeyondFrontier, kBackwards,
-                                  kNotOnDevice, kNoReplica,    kLastReplica,  kPinned,         kActive,
-                                  kUnsettled,   kCopyInFlight, kCopyFailed,   kStaleRevision,  kTransactionOpen,
-                                  kNoTargets,   kMismatch};
+constexpr RefusalKind kKinds[] = {kStaleHandle,     kNoLane,       kNoPages,      kOverContext,    kOverReservation,
+                                  kBatchSize,       kNoImageSlots, kNoHostBlocks, kBeyondFrontier, kBackwards,
+                                  kNotOnDevice,     kNoReplica,    kLastReplica,  kPinned,         kShared,
+                                  kActive,          kUnsettled,    kCopyInFlight, kCopyFailed,     kStaleRevision,
+                                  kTransactionOpen, kNoTargets,    kMismatch};
 
 // Where the simulation is, for a failure and for an assertion, which ends the process.
 struct Place {

@@ -60,7 +60,7 @@ Expected not_takeable(const ProgramSim& sim, const Opening& opening) {
     const ContextModel& model = sim.model;
     const CheckpointRecord& from = model.checkpoints.at(opening.source);
     if (from.open_copies > 0) return Refusal{kCopyInFlight, 0, from.open_copies};
-    if (model.owners.at(from.owner).role == OwnerRole::kActive) return Refusal{kActive, 0, 1};
+    if (const Expected no = no_takeover(sim, from.owner)) return no;
     if (from.image != 0 && !model.images.at(from.image).on_device) return Refusal{kNotOnDevice, 1, 0};
     return no_removal(sim, model.deeper(opening.source, opening.frontier));
 }

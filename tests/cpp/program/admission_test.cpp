@@ -107,6 +107,35 @@ TEST_F(PlanningTest, AConsumedSourceMovesAndItsOwnerGoesOn) {
     EXPECT_EQ(world().used(), ResourceAxes{});
 }
 
+TEST_F(PlanningTest, ASharedOwnerIsOnlyRetained) {
+    build({});
+    const Tokens text = world().make_tokens(64);
+    const auto sequence = world().open(100);
+    world().compute(sequence, text);
+    const auto shared = must(capture(state(), sequence, {.kind = CheckpointKind::kSharedStablePrefix, .own = false}));
+    world().compute(sequence, world().make_tokens(1));
+    close(sequence);
+    const Tokens prompt = ContextWorld::joined(text, world().make_tokens(5));
+    const auto found = candidates(prompt, {{shared}, {shared, SourceUse::kConsume}, {shared, SourceUse::kContinue}});
+    ASSERT_EQ(found.size(), 2U);
+    EXPECT_EQ(found[1].use, SourceUse::kRetain);
+    for (const auto use : {SourceUse::kConsume, SourceUse::kContinue}) {
+        auto taken = found[1];
+        taken.use = use;
+        const Publication publication = admission(taken, 100);
+        const std::uint64_t before = state().fingerprint();
+        const auto opened = session().open({&publication, 1}, {});
+        ASSERT_FALSE(opened.has_value());
+        EXPECT_EQ(opened.error().kind, RefusalKind::kShared);
+        EXPECT_EQ(opened.error().wanted, 1);
+        EXPECT_EQ(opened.error().found, 2);
+        EXPECT_EQ(state().fingerprint(), before);
+    }
+    const auto result = commit(ask(admission(found[1], 100)));
+    EXPECT_TRUE(world().is_there(shared));
+    close(result.sequence);
+}
+
 // A conversation with an anchor at 64 and an endpoint at 100.
 struct Conversation {
     OwnerHandle owner;

@@ -92,6 +92,36 @@ TEST_F(CheckpointTest, ConsumingAShallowCheckpointDeletesTheDeeperOnes) {
     expect_idle();
 }
 
+TEST_F(CheckpointTest, NobodyTakesASharedOwnerOver) {
+    for (const bool recurrent : {true, false}) {
+        load(recurrent);
+        const auto prompt = random_tokens(100);
+        const auto sequence = open_root(128, 1);
+        compute(sequence, prompt);
+        const auto shared =
+            ok(program_->capture(sequence, {CheckpointKind::kSharedStablePrefix, Tier::kDevice, false}));
+        settle();
+        ok(program_->close_sequence(sequence));
+        // Wanted: a private owner; found: a shared one.
+        for (const auto use : {SourceUse::kConsume, SourceUse::kContinue})
+            expect_refused([&] { return program_->open_from({shared, use, {}}, {.tokens = 128}); },
+                           RefusalKind::kShared, 1, 2);
+        if (!recurrent)
+            expect_refused([&] { return program_->open_from({shared, SourceUse::kConsume, 70}, {.tokens = 128}); },
+                           RefusalKind::kShared, 1, 2);
+        const auto owner = ok(program_->checkpoint(shared)).owner;
+        for (int i = 0; i < 2; ++i) {
+            const auto fork = open_from(shared, 128);
+            settle();
+            expect_continues(fork, prompt, random_tokens(5));
+            ok(program_->close_sequence(fork));
+        }
+        EXPECT_EQ(to_string(ok(program_->owner(owner)).role), "shared");
+        ok(program_->release_owner(owner));
+        expect_idle();
+    }
+}
+
 TEST_F(CheckpointTest, AConsumedImageThatSomebodyReadsIsForked) {
     load_hybrid();
     const auto prompt = random_tokens(64);
