@@ -25,8 +25,9 @@ class Remaining {
         for (const CheckpointHandle checkpoint : state_.owners.find(owner).value()->checkpoints)
             add_space(state_.owners.find(checkpoint).value()->kv);
     }
-    // What nobody wants, but an open copy still holds, may stay too.
+    // What nobody wants, but an open copy still holds, may stay too, and keep its lane.
     void add_condemned() {
+        lanes_ += state_.lanes_taken() - state_.sequences.lanes_open();
         for (const Condemned& condemned : state_.condemned)
             if (condemned.kv != SpaceId{}) add_space(condemned.kv);
     }

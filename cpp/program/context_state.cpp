@@ -74,6 +74,18 @@ ContextState::~ContextState() {
     drain_copies(*this);
 }
 
+std::int64_t ContextState::lanes_taken() const {
+    const auto ends = [&](const Condemned& item) {
+        return item.image != ImageId{} && stores.images().find(item.image).value()->active;
+    };
+    return sequences.lanes_open() + std::count_if(condemned.begin(), condemned.end(), ends);
+}
+
+std::optional<Refusal> ContextState::check_lane() const {
+    if (lanes_taken() < sequences.lanes()) return std::nullopt;
+    return Refusal{RefusalKind::kNoLane, sequences.lanes() + 1, sequences.lanes()};
+}
+
 std::optional<Refusal> ContextState::check_no_transaction() const {
     if (transaction == nullptr) return std::nullopt;
     return Refusal{RefusalKind::kTransactionOpen, 0, 1};
@@ -95,6 +107,10 @@ std::optional<Refusal> ContextState::not_ready(const Sequence& sequence) const {
 
 void ContextState::check_invariants() const {
     stores.check_invariants();
+    if (stores.has_images()) {
+        const bool begins = transaction != nullptr && transaction->running->image() != ImageId{};
+        NINFER_ASSERT_EQ(stores.images().active_slots_used(), lanes_taken() + (begins ? 1 : 0));
+    }
     owners.check_invariants();
     const std::int64_t copies = transaction != nullptr ? transaction->running->open_copies() : 0;
     NINFER_ASSERT_EQ(std::ssize(jobs) + copies, stores.copies().open_copies());

@@ -50,6 +50,12 @@ struct ContextState {
     // image is being read by a copy, perhaps by a cancelled one).
     std::optional<Refusal> not_ready(const Sequence& sequence) const;
 
+    // Sequences, and those that have ended while a copy still reads or writes their image. So a free lane always has an
+    // image slot.
+    std::int64_t lanes_taken() const;
+    // kNoLane.
+    std::optional<Refusal> check_lane() const;
+
     // kTransactionOpen.
     std::optional<Refusal> check_no_transaction() const;
     // Something has changed for good outside of any transaction.

@@ -76,7 +76,7 @@ std::optional<Refusal> check_alone(const ContextState& state, const Publication&
 
 std::optional<Refusal> check_place(const ContextState& state, const Publication& publication) {
     if (!std::holds_alternative<AdmissionPublication>(publication)) return std::nullopt;
-    return state.sequences.check_lane();
+    return state.check_lane();
 }
 
 }  // namespace ninfer

@@ -17,10 +17,7 @@ std::optional<Refusal> check_place(const ContextState& state, const SequenceRequ
     NINFER_ASSERT_LE(0, request.captures);
     if (request.tokens > state.max_context)
         return Refusal{RefusalKind::kOverContext, request.tokens, state.max_context};
-    if (const auto refusal = state.sequences.check_lane()) return refusal;
-    if (state.stores.has_images() && state.stores.images().active_slots_free() < 1)
-        return Refusal{RefusalKind::kNoImageSlots, 1, state.stores.images().active_slots_free()};
-    return std::nullopt;
+    return state.check_lane();
 }
 
 std::optional<Refusal> check_consumption(const ContextState& state, CheckpointHandle handle,

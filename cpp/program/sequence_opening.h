@@ -7,7 +7,7 @@
 
 namespace ninfer {
 
-// An empty sequence. kTransactionOpen, kOverContext, kNoLane, kNoImageSlots, kNoPages.
+// An empty sequence. kTransactionOpen, kOverContext, kNoLane, kNoPages.
 Result<SequenceHandle, Refusal> open_root(ContextState& state, const SequenceRequest& request);
 
 // A sequence that has computed the checkpoint's tokens up to the frontier. Where a partial page has to be copied, or the
@@ -17,7 +17,7 @@ Result<SequenceHandle, Refusal> open_root(ContextState& state, const SequenceReq
 // while here there must be room before those go. Refusals, in this order: kTransactionOpen,
 // kStaleHandle, kCopyInFlight (its image is not there yet), kBeyondFrontier, kBackwards (a model with recurrent layers
 // starts at the checkpoint's frontier only), kMismatch (another header), kOverReservation (fewer tokens than are
-// inherited), kOverContext, kNoLane, kNoImageSlots; not to retain: kCopyInFlight (the source has open copies), as
+// inherited), kOverContext, kNoLane; not to retain: kCopyInFlight (the source has open copies), as
 // check_takeover, kNotOnDevice (the image), kCopyInFlight and kPinned (deeper checkpoints); kNoPages, kNotOnDevice (pages), kPinned (the tail is being copied).
 Result<SequenceHandle, Refusal> open_from(ContextState& state, const SequenceSource& source,
                                           const SequenceRequest& request);

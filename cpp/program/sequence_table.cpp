@@ -10,11 +10,6 @@ bool is_free(const Sequence& sequence) { return !sequence.open; }
 
 }  // namespace
 
-std::optional<Refusal> SequenceTable::check_lane() const {
-    if (std::any_of(lanes_.begin(), lanes_.end(), is_free)) return std::nullopt;
-    return Refusal{RefusalKind::kNoLane, lanes() + 1, lanes()};
-}
-
 void SequenceTable::make_room(bool count_tokens) {
     if (!count_tokens) return;
     const auto lane = std::find_if(lanes_.begin(), lanes_.end(), is_free);

@@ -16,8 +16,6 @@ class SequenceTable {
     SequenceTable(std::int64_t lanes, std::int64_t vocab_size)
         : vocab_size_(static_cast<std::size_t>(vocab_size)), lanes_(static_cast<std::size_t>(lanes)) {}
 
-    // Whether there is a free lane. kNoLane.
-    std::optional<Refusal> check_lane() const;
     // The memory for a sequence that counts tokens, of which there must be a free lane: open allocates nothing afterwards.
     // May throw for want of memory, and has changed nothing that anybody sees.
     void make_room(bool count_tokens);

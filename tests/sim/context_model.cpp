@@ -268,6 +268,11 @@ std::vector<Key> ContextModel::deeper(Key source, int frontier) const {
     return found;
 }
 
+int ContextModel::lanes_ending() const {
+    return static_cast<int>(std::ranges::count_if(
+        condemned, [&](const CondemnedRecord& parts) { return parts.image != 0 && images.at(parts.image).active; }));
+}
+
 std::string ContextModel::text() const {
     std::string all;
     const auto add_view = [&](const ViewRecord& view) {

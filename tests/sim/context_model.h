@@ -169,6 +169,9 @@ class ContextModel {
     CheckpointRecord unlist(Key checkpoint);
     void discard(Key checkpoint);
     std::vector<Key> deeper(Key source, int frontier) const;
+    // Of sequences that have ended, whose image a copy still uses.
+    int lanes_ending() const;
+    bool has_lane() const { return std::ssize(sequences) + lanes_ending() < sizes.lanes; }
 
     std::string text() const;
 

@@ -342,6 +342,7 @@ void ask_backfill(ProgramSim& sim) {
         }
         for (const OwnerHandle owner : owners) add_owner(model, owner.value, pages);
         for (const CondemnedRecord& parts : model.condemned) add_view(model, parts.view, pages);
+        lanes += model.lanes_ending();
         needed += std::ssize(pages);
         if (lanes > sim.sizes.lanes)
             expected = Refusal{kNoLane, lanes, sim.sizes.lanes};

@@ -244,7 +244,7 @@ Expected not_alone(const ProgramSim& sim, const Publication& publication) {
 
 Expected not_placed(const ProgramSim& sim, const Publication& publication) {
     if (!std::holds_alternative<AdmissionPublication>(publication)) return {};
-    if (std::ssize(sim.model.sequences) < sim.sizes.lanes) return {};
+    if (sim.model.has_lane()) return {};
     return Refusal{kNoLane, sim.sizes.lanes + 1, sim.sizes.lanes};
 }
 

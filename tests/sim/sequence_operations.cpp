@@ -29,10 +29,7 @@ int pages_for_request(const SequenceRequest& request) {
 
 Expected no_place(const ProgramSim& sim, const SequenceRequest& request) {
     if (request.tokens > sim.sizes.max_context) return Refusal{kOverContext, request.tokens, sim.sizes.max_context};
-    if (std::ssize(sim.model.sequences) >= sim.sizes.lanes)
-        return Refusal{kNoLane, sim.sizes.lanes + 1, sim.sizes.lanes};
-    const std::int64_t slots = sim.model.free().image_slots_active;
-    if (sim.has_images() && slots < 1) return Refusal{kNoImageSlots, 1, slots};
+    if (!sim.model.has_lane()) return Refusal{kNoLane, sim.sizes.lanes + 1, sim.sizes.lanes};
     return {};
 }
 

@@ -208,14 +208,31 @@ TEST_F(CheckpointTest, StartsAreRefusedWithBothValues) {
     settle();
     ok(program_->drop(endpoint, Tier::kDevice));
     expect_refused(open({endpoint}, {.tokens = 120}), RefusalKind::kNotOnDevice, 2, 0);
-    // The slot of a finished image that is still being copied to Host is not free yet.
-    open_root(1);
-    const auto ending = open_root(10);
-    compute(ending, random_tokens(5));
-    ok(program_->finish(ending, {CheckpointKind::kLongAnchor, Tier::kHost}));
-    expect_refused([&] { return program_->open_sequence({.tokens = 1}); }, RefusalKind::kNoImageSlots, 1, 0);
+}
+
+TEST_F(CheckpointTest, ALaneWhoseImageIsStillInUseIsNotFree) {
+    load_hybrid();
+    const auto endpoint = endpoint_of(random_tokens(64), Tier::kHost);
     settle();
     open_root(1);
+    open_root(1);
+    const auto expect_taken = [&] {
+        expect_refused([&] { return program_->open_sequence({.tokens = 1}); }, RefusalKind::kNoLane, 4, 3);
+        expect_refused([&] { return program_->open_from({endpoint}, {.tokens = 64}); }, RefusalKind::kNoLane, 4, 3);
+    };
+    // Finished: its image is still being copied to Host.
+    const auto finished = open_root(10);
+    compute(finished, random_tokens(5));
+    ok(program_->finish(finished, {CheckpointKind::kLongAnchor, Tier::kHost}));
+    expect_taken();
+    settle();
+    // Closed: the restore of its image drains.
+    const auto closed = open_from(endpoint, 64);
+    ok(program_->close_sequence(closed));
+    expect_taken();
+    settle();
+    open_root(1);
+    expect_taken();
 }
 
 TEST_F(CheckpointTest, ATailThatIsBeingCopiedIsNotWrittenInPlace) {
