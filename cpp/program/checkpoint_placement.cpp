@@ -57,6 +57,12 @@ Result<Parts, Refusal> parts_to_copy(const ContextState& state, const Checkpoint
 
 }  // namespace
 
+bool is_valid(const ContextState& state, const Checkpoint& checkpoint) {
+    if (checkpoint.awaits_image || !state.stores.kv().valid(checkpoint.kv).value()) return false;
+    const StateImage* image = image_of(state, checkpoint);
+    return image == nullptr || image->has_content();
+}
+
 Result<CheckpointSummary, Refusal> summarise(const ContextState& state, CheckpointHandle handle) {
     const auto found = state.owners.find(handle);
     if (!found) return found.error();
@@ -71,7 +77,7 @@ Result<CheckpointSummary, Refusal> summarise(const ContextState& state, Checkpoi
     summary.pages_on_host = pages.pages_on_host;
     summary.pages_exclusive = pages.pages_exclusive;
     summary.open_copies = checkpoint.open_copies;
-    summary.valid = !checkpoint.awaits_image;
+    summary.valid = is_valid(state, checkpoint);
     summary.device_ready = !checkpoint.awaits_image && pages.device_ready();
     if (const StateImage* image = image_of(state, checkpoint)) {
         summary.has_image = true;

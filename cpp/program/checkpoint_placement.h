@@ -6,6 +6,10 @@
 
 namespace ninfer {
 
+// Whether everything of it has a replica of the right epoch and enough coverage, wherever that lies: derived from its pages
+// and its image, noted nowhere. One that waits for its image is not.
+bool is_valid(const ContextState& state, const Checkpoint& checkpoint);
+
 // kStaleHandle.
 Result<CheckpointSummary, Refusal> summarise(const ContextState& state, CheckpointHandle checkpoint);
 

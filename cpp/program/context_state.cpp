@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "cpp/program/checkpoint_placement.h"
 #include "cpp/program/context_transaction.h"
 #include "cpp/program/copy_polling.h"
 
@@ -58,7 +59,7 @@ void check_checkpoints(const ContextState& state) {
     state.owners.for_each_checkpoint([&](CheckpointHandle handle, const Checkpoint& checkpoint) {
         NINFER_ASSERT_EQ(state.stores.ledgers().length(checkpoint.ledger).value(), checkpoint.frontier);
         NINFER_ASSERT_EQ(state.stores.kv().facts(checkpoint.kv).value().frontier, checkpoint.frontier);
-        NINFER_ASSERT(state.stores.kv().valid(checkpoint.kv).value(), "a checkpoint has lost a page");
+        NINFER_ASSERT_EQ(is_valid(state, checkpoint), !checkpoint.awaits_image);
         const bool needs_image = state.stores.has_images() && !checkpoint.awaits_image;
         NINFER_ASSERT_EQ(checkpoint.image != ImageId{}, needs_image);
         NINFER_ASSERT_EQ(checkpoint.open_copies,

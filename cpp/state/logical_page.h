@@ -36,6 +36,8 @@ struct LogicalPage {
 
     bool on_device() const noexcept { return device_page != kNotOnDevice; }
     bool on_host() const noexcept { return !host.empty(); }
+    // Whether a replica has the content that the epoch names. The Device one always does: it is what units write.
+    bool has_content() const noexcept { return on_device() || (on_host() && host_epoch == epoch); }
 };
 
 }  // namespace ninfer

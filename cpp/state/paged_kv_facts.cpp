@@ -37,8 +37,7 @@ Result<bool, Refusal> PagedKvStore::valid(SpaceId id) const {
     runs_.for_each_of(space.last, [&](RunId, const PageRuns::Run& run) {
         for (std::int64_t index = run.begin; index < std::min(run.end(), pages); ++index) {
             const LogicalPage& page = pages_.at(run.elements[static_cast<std::size_t>(index - run.begin)]);
-            covered = covered && (page.on_device() || page.on_host()) &&
-                      page.coverage >= needed_coverage(space.frontier, index);
+            covered = covered && page.has_content() && page.coverage >= needed_coverage(space.frontier, index);
         }
     });
     return covered;

@@ -108,7 +108,8 @@ class PagedKvStore {
     Result<SpaceFacts, Refusal> facts(SpaceId space) const;
     // kFrozen, kUnsettled.
     Result<CaptureShape, Refusal> capture_shape(SpaceId active) const;
-    // Every page the frontier needs has a complete replica with enough coverage. False for an unsettled space.
+    // Whether every page that the frontier needs has a replica of its epoch with enough coverage, as the pages themselves
+    // say; costs pages. False for an unsettled space.
     Result<bool, Refusal> valid(SpaceId space) const;
     // Runs from the last one to the root.
     void for_each_run(SpaceId space, FunctionRef<void(const RunFacts&)> visit) const;

@@ -50,6 +50,8 @@ struct StateImage {
 
     bool on_device() const noexcept { return slot != kNotOnDevice; }
     bool on_host() const noexcept { return !host.empty(); }
+    // As LogicalPage has it.
+    bool has_content() const noexcept { return on_device() || (on_host() && host_epoch == epoch); }
     bool borrows() const noexcept { return source != ImageId{} && !unsettled; }
 };
 

@@ -202,9 +202,23 @@ class ProgramCheck {
         const bool image_ready = checkpoint.image == 0 || model_.images.at(checkpoint.image).on_device;
         expect_equal(std::int64_t{on_device}, summary.pages_on_device, "pages of a checkpoint on Device");
         expect_equal(exclusive, summary.pages_exclusive, "pages that only a checkpoint sees");
-        expect_equal(!checkpoint.awaits_image, summary.valid, "validity of a checkpoint");
+        expect_equal(has_everything(checkpoint), summary.valid, "validity of a checkpoint");
         expect_equal(!checkpoint.awaits_image && on_device == pages && image_ready, summary.device_ready,
                      "readiness of a checkpoint");
+    }
+
+    // On one tier or the other, and as much of each page as the frontier needs.
+    bool has_everything(const CheckpointRecord& checkpoint) const {
+        if (checkpoint.awaits_image) return false;
+        int needed = checkpoint.frontier();
+        for (const PageKey key : checkpoint.view.pages) {
+            const PageRecord& page = model_.pages.at(key);
+            if (!(page.on_device || page.on_host) || page.coverage < std::min(64, needed)) return false;
+            needed -= 64;
+        }
+        if (checkpoint.image == 0) return needed <= 0;
+        const ImageRecord& image = model_.images.at(checkpoint.image);
+        return needed <= 0 && (image.on_device || image.on_host);
     }
 
     void check_condemned() {

@@ -201,6 +201,14 @@ TEST_F(ReplicaCopiesTest, ACopyThatLostItsPinStopsTheProcess) {
     EXPECT_DEATH((pages_.mark_copying(page_, false), copies_.check_invariants()), "left = 0, right = 1");
 }
 
+TEST_F(ReplicaCopiesTest, AReplicaOfAnotherContentMakesNothingValid) {
+    pages_.publish_on_host(page_, host_.allocate(2).value(), page(page_).epoch + 1);
+    EXPECT_TRUE(pages_.valid(space_).value());  // by the Device replica
+    ASSERT_TRUE(pages_.drop(page_, Tier::kDevice).has_value());
+    EXPECT_FALSE(pages_.valid(space_).value());
+    ASSERT_TRUE(pages_.release(space_).has_value());
+}
+
 TEST_F(ReplicaCopiesTest, AHostReplicaOfAnotherContentStopsTheProcess) {
     testing::FLAGS_gtest_death_test_style = "threadsafe";
     const std::uint64_t epoch = page(page_).epoch;
