@@ -1,6 +1,6 @@
 // Sequences that start from a checkpoint of 240,000 tokens at the Qwen3.5-0.8B shape: ledger, pages, state image and owner
-// together, as a program opens them. Nothing is computed and nothing is copied here; the paged_kv_bench holds the pages
-// alone to their limit.
+// together, as a program opens them, and copies of all that to Host, which begin and are taken back before a byte has
+// moved: rows that decode wait for this. Nothing is computed here; the paged_kv_bench holds the pages alone to their limit.
 //
 //   sequence_opening_bench
 
@@ -13,7 +13,8 @@
 #include "bench/support/machine_limits.h"
 #include "cpp/memory/host_copy_engine.h"
 #include "cpp/program/capture.h"
-#include "cpp/program/checkpoint_removal.h"
+#include "cpp/program/checkpoint_placement.h"
+#include "cpp/program/copy_polling.h"
 #include "cpp/program/sequence_opening.h"
 
 namespace ninfer {
@@ -30,6 +31,7 @@ ContextSizes sizes() {
     sizes.image_bytes = std::size_t{20} << 20;
     sizes.lanes = 2;
     sizes.checkpoint_slots = 4;
+    sizes.host_bytes = static_cast<std::int64_t>(4000 * sizes.page_bytes);
     sizes.max_context = 262144;
     sizes.vocab_size = 248320;
     return sizes;
@@ -90,6 +92,18 @@ void run(const ThreadPool& pool) {
             sequence = open_from(state, source, {.tokens = kTokens + kGrowth}).value();
         },
         "  finish it", [&] { owner = finish(state, sequence, {}).value(); });
+    report(
+        pool, "start copies of 240,000 tokens to Host",
+        [&] { NINFER_ASSERT_LT(0, start_copy(state, endpoint(state, owner), Tier::kHost).value()); },
+        "  take them back",
+        [&] {
+            static_cast<void>(cancel_copies(state, endpoint(state, owner)));
+            poll_copies(state, 0);
+        });
+    static_cast<void>(start_copy(state, endpoint(state, owner), Tier::kHost));
+    report(
+        pool, "poll 3,751 open copies, nothing moves", [&] { poll_copies(state, 0); }, "  again",
+        [&] { poll_copies(state, 0); });
     std::printf("bookkeeping %.0f KiB, of it ledgers %.0f KiB\n", static_cast<double>(state.bookkeeping_bytes()) / 1024,
                 static_cast<double>(state.stores.ledgers().bookkeeping_bytes()) / 1024);
 }
