@@ -36,7 +36,8 @@ class CopyEngine {
 
     virtual ~CopyEngine() = default;
 
-    // Segments do not overlap each other. An empty list is a copy of nothing, which becomes kDone as any other.
+    // Costs the caller's time, so nobody submits more at once than about what a poll may move (ReplicaCopies lets the rest
+    // wait). Segments do not overlap each other. An empty list is a copy of nothing, which becomes kDone as any other.
     virtual CopyTicket submit(std::span<const CopySegment> segments) = 0;
     // Moves at most max_bytes if moving takes the caller's time; otherwise only looks at what has finished.
     virtual void poll(std::size_t max_bytes) = 0;

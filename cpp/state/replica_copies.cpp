@@ -17,8 +17,9 @@ constexpr Refusal kCopyIsOpen = {RefusalKind::kCopyInFlight, 0, 1};
 
 }  // namespace
 
-ReplicaCopies::ReplicaCopies(PagedKvStore& pages, StateImageStore* images, HostTier& host, CopyEngine& engine)
-    : pages_(&pages), images_(images), host_(&host), engine_(&engine) {}
+ReplicaCopies::ReplicaCopies(PagedKvStore& pages, StateImageStore* images, HostTier& host, CopyEngine& engine,
+                             std::size_t window_bytes)
+    : pages_(&pages), images_(images), host_(&host), engine_(&engine), window_bytes_(window_bytes) {}
 
 Result<CopyId, Refusal> ReplicaCopies::start_page(PageId id, Tier destination) {
     const auto found = pages_->find(id);
@@ -32,7 +33,7 @@ Result<CopyId, Refusal> ReplicaCopies::start_page(PageId id, Tier destination) {
     copy.coverage = page.coverage;
     copy.bytes = pages_->device().page_bytes();
     if (const auto room = take_destination(copy); !room) return room.error();
-    return submit(copy);
+    return begin(copy);
 }
 
 Result<Nothing, Refusal> ReplicaCopies::check_page(const LogicalPage& page, Tier destination) const {
@@ -56,7 +57,7 @@ Result<CopyId, Refusal> ReplicaCopies::start_tail(SpaceId id) {
     copy.epoch = pages_->find(copy.page).value()->epoch;
     copy.coverage = pages_->find(copy.page).value()->coverage;
     copy.bytes = pages_->device().page_bytes();
-    return submit(copy);
+    return begin(copy);
 }
 
 Result<CopyId, Refusal> ReplicaCopies::start_image(ImageId id, Tier destination) {
@@ -73,7 +74,7 @@ Result<CopyId, Refusal> ReplicaCopies::start_image(ImageId id, Tier destination)
     copy.epoch = image.epoch;
     copy.bytes = images_->size().image_bytes;
     if (const auto room = take_destination(copy); !room) return room.error();
-    return submit(copy);
+    return begin(copy);
 }
 
 Result<CopyId, Refusal> ReplicaCopies::start_snapshot(ImageId id) {
@@ -90,7 +91,7 @@ Result<CopyId, Refusal> ReplicaCopies::start_snapshot(ImageId id) {
     copy.epoch = image.epoch;
     copy.bytes = images_->size().image_bytes;
     if (const auto room = take_destination(copy); !room) return room.error();
-    return submit(copy);
+    return begin(copy);
 }
 
 Result<CopyId, Refusal> ReplicaCopies::start_restore(ImageId id) {
@@ -106,7 +107,7 @@ Result<CopyId, Refusal> ReplicaCopies::start_restore(ImageId id) {
     copy.restored = id;
     copy.epoch = image.epoch;
     copy.bytes = images_->size().image_bytes;
-    return submit(copy);
+    return begin(copy);
 }
 
 Result<Nothing, Refusal> ReplicaCopies::take_destination(Copy& copy) {
@@ -123,15 +124,47 @@ Result<Nothing, Refusal> ReplicaCopies::take_destination(Copy& copy) {
     return Nothing{};
 }
 
-CopyId ReplicaCopies::submit(Copy copy) {
+CopyId ReplicaCopies::begin(Copy copy) {
     // Every open copy has room to drain, so that cancel allocates nothing.
     const auto copies = static_cast<std::size_t>(open_.size() + draining_copies() + 1);
     if (draining_.capacity() < copies) draining_.reserve(2 * copies);
     hold(copy, true);
+    const CopyId id = open_.insert(copy);
+    if (waiting_count_ == 0 && in_flight_bytes_ < window_bytes_) {
+        hand_over(id);
+    } else {
+        waiting_.push_back(id);
+        ++waiting_count_;
+    }
+    return id;
+}
+
+void ReplicaCopies::hand_over(CopyId id) {
+    Copy& copy = open_.at(id);
     segments_.clear();
     append_segments(copy);
     copy.ticket = engine_->submit(segments_);
-    return open_.insert(copy);
+    in_flight_.push_back(id);
+    in_flight_bytes_ += copy.bytes;
+}
+
+void ReplicaCopies::hand_over_waiting(std::size_t max_bytes) {
+    in_flight_bytes_ = 0;
+    std::erase_if(in_flight_, [&](CopyId id) {
+        const auto found = open_.find(id);
+        if (!found || status_of(*found.value()) != CopyStatus::kPending) return true;
+        in_flight_bytes_ += found.value()->bytes;
+        return false;
+    });
+    // The oldest one may be all but done.
+    const std::size_t oldest = in_flight_.empty() ? 0 : open_.at(in_flight_.front()).bytes;
+    while (!waiting_.empty() && in_flight_bytes_ - oldest < max_bytes) {
+        const CopyId next = waiting_.front();
+        waiting_.pop_front();
+        if (!open_.find(next)) continue;
+        --waiting_count_;
+        hand_over(next);
+    }
 }
 
 void ReplicaCopies::append_segments(const Copy& copy) {
@@ -179,10 +212,11 @@ void ReplicaCopies::hold(const Copy& copy, bool held) {
 }
 
 bool ReplicaCopies::poll(std::size_t max_bytes) {
+    hand_over_waiting(max_bytes);
     engine_->poll(max_bytes);
     std::size_t kept = 0;
     for (Copy& copy : draining_) {
-        if (engine_->status(copy.ticket) == CopyStatus::kPending)
+        if (copy.ticket != CopyTicket{} && engine_->status(copy.ticket) == CopyStatus::kPending)
             draining_[kept++] = copy;
         else
             end_draining(copy);
@@ -195,14 +229,18 @@ bool ReplicaCopies::poll(std::size_t max_bytes) {
 Result<CopyStatus, Refusal> ReplicaCopies::status(CopyId id) const {
     const auto found = open_.find(id);
     if (!found) return found.error();
-    return engine_->status(found.value()->ticket);
+    return status_of(*found.value());
+}
+
+CopyStatus ReplicaCopies::status_of(const Copy& copy) const {
+    return copy.ticket == CopyTicket{} ? CopyStatus::kPending : engine_->status(copy.ticket);
 }
 
 Result<ImageId, Refusal> ReplicaCopies::publish(CopyId id) {
     const auto found = open_.find(id);
     if (!found) return found.error();
     const Copy& checked = *found.value();
-    const CopyStatus status = engine_->status(checked.ticket);
+    const CopyStatus status = status_of(checked);
     if (status == CopyStatus::kPending) return kCopyIsOpen;
     if (status == CopyStatus::kFailed)
         return Refusal{RefusalKind::kCopyFailed, static_cast<std::int64_t>(checked.bytes), 0};
@@ -253,10 +291,13 @@ Result<Nothing, Refusal> ReplicaCopies::cancel(CopyId id) {
     const auto found = open_.find(id);
     if (!found) return found.error();
     Copy copy = open_.erase(id);
-    const bool in_flight = engine_->status(copy.ticket) == CopyStatus::kPending;
-    engine_->cancel(copy.ticket);
+    const bool pending = status_of(copy) == CopyStatus::kPending;
+    if (copy.ticket == CopyTicket{})
+        --waiting_count_;
+    else
+        engine_->cancel(copy.ticket);
     // Even if the engine has stopped at once: what the copy held is given back by a poll, which tells that it was.
-    if (in_flight)
+    if (pending)
         draining_.push_back(copy);
     else
         end_draining(copy);
@@ -265,7 +306,7 @@ Result<Nothing, Refusal> ReplicaCopies::cancel(CopyId id) {
 
 // The engine has let go: what the copy held is free again.
 void ReplicaCopies::end_draining(Copy& copy) {
-    engine_->forget(copy.ticket);
+    if (copy.ticket != CopyTicket{}) engine_->forget(copy.ticket);
     hold(copy, false);
     host_->release(copy.host);
     if (copy.device < 0) return;

@@ -4,17 +4,22 @@
 //
 // Life of a copy:
 // 1. started: its destination is allocated and counts as used, its source is pinned, epoch and coverage are noted;
-// 2. in flight: the engine moves bytes during polls; nothing else shows; cancel lets go of the handle and asks the
-//    engine to stop; the copy drains: destination and pins stay until the engine has ended it, and the next poll;
-// 3. done: publish verifies epoch and coverage, makes the destination a replica (a snapshot: a new frozen image, a tail or
+// 2. waiting: the engine has enough to do; started first, handed over first;
+// 3. in flight: the engine moves bytes during polls; nothing else shows; cancel lets go of the handle and asks the
+//    engine to stop; the copy drains: destination and pins stay until the engine has ended it, and the next poll (one
+//    that waits is never handed over, and drains until then, too);
+// 4. done: publish verifies epoch and coverage, makes the destination a replica (a snapshot: a new frozen image, a tail or
 //    a restored image: its space or image is settled), and the pins go; or failed, or outdated: publish refuses, and cancel
 //    gives everything back. The source is untouched whatever happens.
 // A handle ends by publish or by cancel, exactly once. Nothing is half published.
+// Starting many copies at once costs little while rows wait: the engine gets what the next poll may move, and the rest as
+// polls go on.
 //
 // Every call either succeeds or returns a Refusal and has changed nothing. Refusals are checked in the order in which each
 // call's comment lists them, kStaleHandle always first.
 
 #include <cstdint>
+#include <deque>
 #include <vector>
 
 #include "cpp/memory/copy_engine.h"
@@ -36,7 +41,7 @@ enum class CopyKind : std::uint8_t {
 
 struct Copy {
     CopyKind kind = CopyKind::kPageToHost;
-    CopyTicket ticket;
+    CopyTicket ticket;          // none while it waits
     SpaceId space;              // kTail
     PageId page;                // whose bytes are copied: of pages and tails
     PageId tail;                // kTail: the page that gets them
@@ -54,9 +59,10 @@ using CopyId = Handle<CopyTag>;
 
 class ReplicaCopies {
    public:
-    // images may be nullptr: a model without recurrent layers. All outlive this. Memory that the
-    // engine may still move must outlive the engine.
-    ReplicaCopies(PagedKvStore& pages, StateImageStore* images, HostTier& host, CopyEngine& engine);
+    // images may be nullptr: a model without recurrent layers. All outlive this. Memory that the engine may still move
+    // must outlive the engine. Between polls the engine is given copies of at most window_bytes, and one at least.
+    ReplicaCopies(PagedKvStore& pages, StateImageStore* images, HostTier& host, CopyEngine& engine,
+                  std::size_t window_bytes = CopyEngine::kDecodingBudgetBytes);
     ReplicaCopies(const ReplicaCopies&) = delete;
     ReplicaCopies& operator=(const ReplicaCopies&) = delete;
 
@@ -73,7 +79,8 @@ class ReplicaCopies {
     // kAlreadyThere (the image is settled), kCopyInFlight.
     Result<CopyId, Refusal> start_restore(ImageId unsettled);
 
-    // Lets the engine move at most max_bytes, and gives back what drained copies held; whether there were any.
+    // Hands copies over until max_bytes are in flight besides the oldest one, lets the engine move at most max_bytes, and
+    // gives back what drained copies held; whether there were any.
     bool poll(std::size_t max_bytes);
     Result<CopyStatus, Refusal> status(CopyId copy) const;
     // Returns the new image of a snapshot, else none. kCopyInFlight, kCopyFailed, kOutdatedCopy.
@@ -82,6 +89,7 @@ class ReplicaCopies {
 
     std::int64_t open_copies() const noexcept { return open_.size(); }
     std::int64_t draining_copies() const noexcept { return std::ssize(draining_); }
+    std::int64_t waiting_copies() const noexcept { return waiting_count_; }
     Result<const Copy*, Refusal> find(CopyId copy) const { return open_.find(copy); }
     UsedVector used() const;
     CapacityVector capacity() const;
@@ -96,7 +104,10 @@ class ReplicaCopies {
    private:
     Result<Nothing, Refusal> check_page(const LogicalPage& page, Tier destination) const;
     Result<Nothing, Refusal> take_destination(Copy& copy);
-    CopyId submit(Copy copy);
+    CopyId begin(Copy copy);
+    void hand_over(CopyId copy);
+    void hand_over_waiting(std::size_t max_bytes);
+    CopyStatus status_of(const Copy& copy) const;
     void append_segments(const Copy& copy);
     // Pins and marks what the copy uses, or takes that back.
     void hold(const Copy& copy, bool held);
@@ -111,9 +122,14 @@ class ReplicaCopies {
     StateImageStore* images_;
     HostTier* host_;
     CopyEngine* engine_;
+    std::size_t window_bytes_;
     HandleTable<Copy, CopyTag> open_;
+    std::deque<CopyId> waiting_;      // in the order of their starts; those that were cancelled are still listed
+    std::int64_t waiting_count_ = 0;  // of those that were not
+    std::vector<CopyId> in_flight_;   // handed over, and not known to have ended; in that order
+    std::size_t in_flight_bytes_ = 0;
     std::vector<Copy> draining_;
-    std::vector<CopySegment> segments_;  // scratch of submit
+    std::vector<CopySegment> segments_;  // scratch of hand_over
 };
 
 }  // namespace ninfer

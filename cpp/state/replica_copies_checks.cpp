@@ -1,5 +1,6 @@
 // All stores checked together with the open copies; used and capacity; fingerprints and size.
 
+#include "cpp/base/assert.h"
 #include "cpp/state/replica_copies.h"
 
 namespace ninfer {
@@ -40,7 +41,12 @@ void ReplicaCopies::check_invariants() const {
     PageHoldings pages;
     ImageHoldings images;
     std::vector<BlockList> lists;
-    open_.for_each([&](CopyId, const Copy& copy) { add_holdings(copy, pages, images, lists); });
+    std::int64_t waiting = 0;
+    open_.for_each([&](CopyId, const Copy& copy) {
+        add_holdings(copy, pages, images, lists);
+        waiting += copy.ticket == CopyTicket{} ? 1 : 0;
+    });
+    NINFER_ASSERT_EQ(waiting, waiting_count_);
     for (const Copy& copy : draining_) add_holdings(copy, pages, images, lists);
     pages_->check_invariants(pages);
     pages_->add_host_lists(lists);
@@ -70,6 +76,7 @@ std::uint64_t ReplicaCopies::fingerprint() const {
     };
     open_.add_to(fingerprint, add);
     for (const Copy& copy : draining_) add(fingerprint, copy);
+    for (const CopyId copy : waiting_) fingerprint.add(copy.value);
     return fingerprint.value();
 }
 
@@ -83,7 +90,8 @@ std::uint64_t ReplicaCopies::fingerprint_of_all() const {
 }
 
 std::size_t ReplicaCopies::bookkeeping_bytes() const {
-    return open_.memory_bytes() + draining_.capacity() * sizeof(Copy) + segments_.capacity() * sizeof(CopySegment);
+    return open_.memory_bytes() + draining_.capacity() * sizeof(Copy) + segments_.capacity() * sizeof(CopySegment) +
+           (waiting_.size() + in_flight_.capacity()) * sizeof(CopyId);
 }
 
 }  // namespace ninfer

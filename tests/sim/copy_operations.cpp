@@ -33,6 +33,7 @@ void started(SimContext& context, CopyId id, ModelCopy copy) {
     expect_equal(static_cast<int>(copy.kind), static_cast<int>(found.kind), "kind of a new copy");
     expect_equal(copy.bytes, found.bytes, "bytes of a new copy");
     copy.ticket = found.ticket;
+    copy.start = ++context.model.copies_started;
     context.model.copies.emplace(id.value, copy);
 }
 
@@ -234,9 +235,21 @@ void poll_copies(SimContext& context) {
 }
 
 void poll_copies(SimContext& context, std::size_t max_bytes) {
+    StoreModel& model = context.model;
+    // What waits is handed over in the order of the starts, unless it was cancelled.
+    std::vector<ModelCopy*> waiting;
+    for (auto& [key, copy] : model.copies)
+        if (copy.ticket == CopyTicket{}) waiting.push_back(&copy);
+    std::ranges::sort(waiting, {}, &ModelCopy::start);
+    std::uint64_t ticket = context.world.engine().submitted();
     context.world.copies().poll(max_bytes);
     expect_equal(max_bytes, context.world.engine().last_budget(), "bytes that the engine may move");
-    std::erase_if(context.model.draining, [&](const ModelCopy& copy) { return !engine_works_on(context, copy); });
+    for (ModelCopy* copy : waiting)
+        if (ticket < context.world.engine().submitted()) copy->ticket = {++ticket};
+    expect_equal(ticket, context.world.engine().submitted(), "copies that the engine got");
+    std::erase_if(model.draining, [&](const ModelCopy& copy) {
+        return copy.ticket == CopyTicket{} || !engine_works_on(context, copy);
+    });
 }
 
 void ask_status(SimContext& context) {

@@ -35,9 +35,11 @@ class FaultyCopyEngine final : public CopyEngine {
     // Stops it at once, or somewhere further on, or not at all.
     void cancel(CopyTicket ticket) override;
 
-    // For the model: how a copy stands or ended, forgotten or not.
-    CopyStatus outcome(CopyTicket ticket) const { return outcomes_.at(ticket.value); }
-    std::size_t moved(CopyTicket ticket) const { return jobs_.at(ticket.value).moved; }
+    // For the model: how a copy stands or ended, forgotten or not. One that has no ticket yet waits.
+    CopyStatus outcome(CopyTicket ticket) const {
+        return ticket == CopyTicket{} ? CopyStatus::kPending : outcomes_.at(ticket.value);
+    }
+    std::size_t moved(CopyTicket ticket) const { return ticket == CopyTicket{} ? 0 : jobs_.at(ticket.value).moved; }
     int jobs() const { return static_cast<int>(jobs_.size()); }  // that have not been forgotten
     std::uint64_t submitted() const { return last_ticket_; }
     std::size_t last_budget() const { return last_budget_; }  // of the last poll

@@ -224,8 +224,17 @@ void check_stores(SimContext& context) {
     expect_equal(model.copies.size(), static_cast<std::size_t>(context.world.copies().open_copies()), "open copies");
     expect_equal(model.draining.size(), static_cast<std::size_t>(context.world.copies().draining_copies()),
                  "draining copies");
-    expect_equal(model.copies.size() + model.draining.size(), static_cast<std::size_t>(context.world.engine().jobs()),
-                 "jobs of the copy engine");
+    const auto waits = [](const ModelCopy& copy) { return copy.ticket == CopyTicket{}; };
+    std::int64_t waiting = 0;
+    for (const auto& [key, copy] : model.copies) {
+        expect_equal(copy.ticket.value, context.world.copies().find(CopyId{key}).value()->ticket.value,
+                     "ticket of a copy");
+        waiting += waits(copy) ? 1 : 0;
+    }
+    expect_equal(waiting, context.world.copies().waiting_copies(), "copies that wait for the engine");
+    const auto handed_over =
+        std::ssize(model.copies) - waiting + std::ssize(model.draining) - std::ranges::count_if(model.draining, waits);
+    expect_equal(handed_over, std::int64_t{context.world.engine().jobs()}, "jobs of the copy engine");
 }
 
 }  // namespace ninfer::sim

@@ -63,6 +63,7 @@ struct ModelCopy {
     Key restored = 0;
     Key epoch = 0;  // of the source, at the start
     std::size_t bytes = 0;
+    std::uint64_t start = 0;  // how many were started before it, and it
 
     bool of_image() const { return image != 0; }
 };
@@ -96,6 +97,7 @@ class StoreModel {
     std::vector<ModelCopy> draining;  // cancelled, not ended yet by the engine
     HandleHistory space_handles, page_handles, image_handles, copy_handles;
     std::set<Key> page_epochs, image_epochs;  // all that were ever seen
+    std::uint64_t copies_started = 0;
 
     const WorldSize& size() const { return size_; }
 

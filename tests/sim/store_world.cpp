@@ -16,6 +16,7 @@ WorldSize WorldSize::draw(SimRandom& random) {
     size.image_bytes = random.percent(10) ? 0 : static_cast<std::size_t>(random.between(1, 6)) * 64 + 8;
     size.active_slots = random.between(1, 5);
     size.checkpoint_slots = random.percent(10) ? 0 : random.between(1, 6);
+    if (random.percent(50)) size.window_bytes = static_cast<std::size_t>(random.below(3)) * kPageBytes;
     return size;
 }
 
@@ -44,6 +45,6 @@ StoreWorld::StoreWorld(const WorldSize& size, std::uint64_t engine_seed, FaultyC
               ? nullptr
               : std::make_unique<StateImageStore>(
                     image_memory_, ImageStoreSize{size.image_bytes, size.active_slots, size.checkpoint_slots}, host_)),
-      copies_(pages_, images_.get(), host_, engine_) {}
+      copies_(pages_, images_.get(), host_, engine_, size.window_bytes) {}
 
 }  // namespace ninfer::sim

@@ -28,6 +28,7 @@ struct WorldSize {
     std::size_t image_bytes = 0;  // 0: a model without recurrent layers
     int active_slots = 0;
     int checkpoint_slots = 0;
+    std::size_t window_bytes = CopyEngine::kDecodingBudgetBytes;  // that the copy engine gets between polls
 
     int blocks_per_page() const { return static_cast<int>((kPageBytes + block_bytes - 1) / block_bytes); }
     int blocks_per_image() const { return static_cast<int>((image_bytes + block_bytes - 1) / block_bytes); }

@@ -194,6 +194,44 @@ TEST_F(ReplicaCopiesTest, TheProcessorsEngineSpreadsACopyOverPolls) {
     copies.check_invariants();
 }
 
+TEST_F(ReplicaCopiesTest, TheEngineGetsWhatPollsMayMove) {
+    Tokens tokens;
+    const auto pages = pages_of_space(frozen_of(tokens, 8 * kPageTokens));
+    testing_support::ManualCopyEngine engine;
+    ReplicaCopies copies(pages_, nullptr, host_, engine, 2 * kPageBytes);
+    const auto expect_pending = [&](std::size_t handed_over, std::int64_t waiting) {
+        EXPECT_EQ(engine.copies(), handed_over);
+        EXPECT_EQ(copies.waiting_copies(), waiting);
+        copies.check_invariants();
+    };
+    std::vector<CopyId> started;
+    for (const PageId page : pages) started.push_back(copies.start_page(page, Tier::kHost).value());
+    // Destinations are taken and sources pinned, of all of them.
+    EXPECT_EQ(copies.used().host_blocks, 16);
+    EXPECT_EQ(page(pages.back()).pins, 1);
+    expect_pending(2, 6);
+    copies.poll(0);
+    copies.poll(kPageBytes);  // one besides the oldest is in flight
+    expect_pending(2, 6);
+    EXPECT_EQ(copies.status(started[2]).value(), CopyStatus::kPending);
+    EXPECT_EQ(copies.publish(started[2]).error().kind, RefusalKind::kCopyInFlight);
+    ASSERT_TRUE(copies.cancel(started[2]).has_value());
+    expect_pending(2, 5);
+    EXPECT_EQ(copies.draining_copies(), 1);
+    EXPECT_EQ(copies.used().host_blocks, 16);
+    EXPECT_TRUE(copies.poll(0));  // it was never handed over
+    EXPECT_EQ(copies.used().host_blocks, 14);
+    engine.complete_all();
+    copies.poll(kPageBytes);
+    expect_pending(3, 4);
+    copies.poll(SIZE_MAX);
+    expect_pending(7, 0);
+    engine.complete_all();
+    for (const CopyId copy : started) static_cast<void>(copies.publish(copy));
+    expect_pending(0, 0);
+    for (const PageId id : pages) EXPECT_EQ(page(id).on_host(), id != pages[2]);
+}
+
 TEST_F(ReplicaCopiesTest, ACopyThatLostItsPinStopsTheProcess) {
     testing::FLAGS_gtest_death_test_style = "threadsafe";
     static_cast<void>(ok(copies_.start_page(page_, Tier::kHost)));
