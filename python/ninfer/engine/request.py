@@ -9,6 +9,7 @@ from ninfer.engine.events import Deliver
 from ninfer.engine.generation_plan import GenerationPlan
 from ninfer.engine.output_session import OutputSession
 from ninfer.engine.sampling_params import SamplingParams
+from ninfer.frontend.prompt_boundaries import RAW_PROMPT, PromptBoundaries
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class CacheHints:
 class EngineRequest:
     """What a client asks for. prompt: token ids; timeout_s: longest time from its arrival to the end of the output.
 
-    arrived: when the client asked, in seconds of the engine's clock; None for now.
+    arrived: when the client asked, in seconds of the engine's clock; None for now. boundaries: of the prompt.
     """
 
     prompt: list[int]
@@ -37,6 +38,7 @@ class EngineRequest:
     timeout_s: float | None = None
     report_progress: bool = False
     cache: CacheHints = field(default_factory=CacheHints)
+    boundaries: PromptBoundaries = RAW_PROMPT
 
 
 class RequestState(enum.Enum):

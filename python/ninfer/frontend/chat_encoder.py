@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 
+from ninfer.frontend.boundary_finder import find_boundaries
 from ninfer.frontend.chat_prompt import ChatPrompt, normalised_prompt
 from ninfer.frontend.chat_template import ChatTemplate
 from ninfer.frontend.content_marks import ContentMarks
+from ninfer.frontend.message_starts import Render
+from ninfer.frontend.prompt_boundaries import PromptBoundaries
+from ninfer.frontend.segmented_text import Segment, SegmentedText
 from ninfer.frontend.tokenizer import Tokenizer
 
 
@@ -17,21 +22,37 @@ class EncodedChat:
 
     text: str
     token_ids: list[int]
+    boundaries: PromptBoundaries = field(default_factory=PromptBoundaries)
 
 
 @dataclass(frozen=True)
 class RenderedChat:
     """A rendered prompt that is not tokenised yet. marked: the text with the content's signs marked, None where no sign
-    needs it."""
+    needs it. prompt, render: what was rendered, and how to render a variation of it."""
 
     text: str
     marked: str | None
     marks: ContentMarks
+    prompt: ChatPrompt
+    render: Render
 
     def encoded(self, tokenizer: Tokenizer) -> EncodedChat:
-        if self.marked is None:
-            return EncodedChat(self.text, tokenizer.encode(self.text, add_special=False, parse_special=True))
-        return EncodedChat(self.text, _token_ids(tokenizer, self.marks, self.marked, self.text))
+        """Tokenises, and finds the boundaries."""
+        segmented = SegmentedText(tokenizer, self.text, self._segments(tokenizer))
+        found = find_boundaries(segmented, self.prompt, self.render)
+        token_ids, frontiers = segmented.encoded(found.places)
+        return EncodedChat(self.text, token_ids, found.at(frontiers))
+
+    def _segments(self, tokenizer: Tokenizer) -> list[Segment]:
+        if self.marked is None or _count(tokenizer, self.marked) == _count(tokenizer, self.text):
+            return [Segment(0, len(self.text), parse_special=True)]
+        segments: list[Segment] = []
+        done = place = 0
+        for start, end, token_id in tokenizer.special_spans(self.marked):
+            behind = place + len(self.marks.unmarked(self.marked[done:start]))
+            segments += [Segment(place, behind), Segment(behind, behind + end - start, token_id=token_id)]
+            done, place = end, behind + end - start
+        return [*segments, Segment(place, len(self.text))]
 
 
 def encode_chat(
@@ -53,32 +74,21 @@ def render_chat(
 ) -> RenderedChat:
     """The first half of `encode_chat`."""
     prompt = normalised_prompt(prompt)
-    moment = template.now()
-    plain = template.render_at(moment, prompt)
+    render = partial(template.render_at, template.now())
+    plain = render(prompt)
     source = template.source.default + (template.source.tool_use or "")
     marks = ContentMarks(tokenizer.special_texts, source, prompt)
     if parse_special_in_content or not marks.needed:
-        return RenderedChat(plain, None, marks)
-    marked = template.render_at(moment, marks.with_all_signs_marked(prompt))
+        return RenderedChat(plain, None, marks, prompt, render)
+    marked = render(marks.with_all_signs_marked(prompt))
     if marks.unmarked(marked) != plain:
         # The template looks at the signs. It sees its input unchanged now, save for whole special tokens, and parts
         # of them at the ends of strings.
-        marked = template.render_at(moment, marks.with_tokens_marked(prompt))
-    return RenderedChat(marks.unmarked(marked), marked, marks)
+        marked = render(marks.with_tokens_marked(prompt))
+    return RenderedChat(marks.unmarked(marked), marked, marks, prompt, render)
 
 
-def _token_ids(tokenizer: Tokenizer, marks: ContentMarks, marked: str, text: str) -> list[int]:
-    pattern = re.compile("|".join(map(re.escape, sorted(tokenizer.special_texts, key=len, reverse=True))) or "(?!)")
-    if _count(pattern, marked) == _count(pattern, text):
-        return tokenizer.encode(text, add_special=False, parse_special=True)
-    token_ids: list[int] = []
-    done = 0
-    for start, end, token_id in tokenizer.special_spans(marked):
-        stretch = marks.unmarked(marked[done:start])
-        token_ids += [*tokenizer.encode(stretch, add_special=False, parse_special=False), token_id]
-        done = end
-    return token_ids + tokenizer.encode(marks.unmarked(marked[done:]), add_special=False, parse_special=False)
-
-
-def _count(pattern: re.Pattern[str], text: str) -> int:
+def _count(tokenizer: Tokenizer, text: str) -> int:
+    longest_first = sorted(tokenizer.special_texts, key=len, reverse=True)
+    pattern = re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
     return sum(1 for _ in pattern.finditer(text))

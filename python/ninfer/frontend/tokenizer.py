@@ -13,8 +13,10 @@ from tokenizers import normalizers
 
 from ninfer.errors import RequestError
 from ninfer.frontend.byte_alphabet import spelled_bytes
+from ninfer.frontend.control_edges import ControlEdges
 from ninfer.frontend.gguf_tokenizer import gguf_tokenizer_parts
 from ninfer.frontend.hf_tokenizer import hf_tokenizer_parts
+from ninfer.frontend.placed_ids import PlacedIds
 from ninfer.frontend.tokenizer_parts import TokenizerParts
 
 # Composing characters makes UTF-8 shorter, by up to 3.5: U+1FBE U+0308 U+0301 becomes U+0390.
@@ -94,17 +96,16 @@ class Tokenizer:
             start = cut.end()
         return max(least, counted)
 
+    def encode_placed(self, text: str, *, parse_special: bool) -> PlacedIds:
+        """As `encode`, with the places of the tokens, which takes half as long again."""
+        backend = self._backend if parse_special else self._text_backend
+        return PlacedIds(_encoding(backend.encode_batch, text, False))
+
     def special_spans(self, text: str) -> list[tuple[int, int, int]]:
         """Where the special tokens of `text` stand: (first character, end, id), in order."""
-        encoding = _encoding(self._backend.encode_batch, text, False)
-        special = [(index, token_id) for index, token_id in enumerate(encoding.ids) if token_id in self.special_ids]
-        # Asked for one by one: all places at once would keep other threads waiting while a long text's list is made.
-        spans: list[tuple[int, int, int]] = []
-        for index, token_id in special:
-            span = encoding.token_to_chars(index)
-            assert span is not None, f"token {index} of the text stands nowhere in it"
-            spans.append((*span, token_id))
-        return spans
+        placed = self.encode_placed(text, parse_special=True)
+        special = [(index, token_id) for index, token_id in enumerate(placed.ids) if token_id in self.special_ids]
+        return [(*placed.span(index), token_id) for index, token_id in special]
 
     def decode(self, token_ids: Iterable[int], skip_special: bool) -> str:
         """The text of all ids at once; bytes that are no UTF-8 become U+FFFD."""
@@ -131,6 +132,12 @@ class Tokenizer:
         if spelling is None:
             raise RequestError("tokens", f"{token_id} is no token id; the vocabulary has {self.vocab_size}")
         return spelled_bytes(spelling)
+
+    @cached_property
+    def control_edges(self) -> ControlEdges:
+        """Where added tokens cut a text."""
+        normalises = self._backend.normalizer is not None
+        return ControlEdges(list(self._backend.get_added_tokens_decoder().values()), normalises=normalises)
 
     @cached_property
     def _added_text_has_blanks(self) -> bool:

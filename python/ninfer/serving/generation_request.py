@@ -10,6 +10,7 @@ import numpy as np
 
 from ninfer.engine.request import CacheHints
 from ninfer.engine.sampling_params import SamplingParams
+from ninfer.frontend.prompt_boundaries import RAW_PROMPT, PromptBoundaries
 from ninfer.serving.http_errors import ApiError, bad_field
 from ninfer.serving.wire import GenerationFields
 
@@ -34,7 +35,7 @@ class PromptDigest:
 @dataclass(frozen=True)
 class GenerationRequest:
     """prompt: token ids, until the engine has them; then there is a digest in their place. model_name: as answers show
-    it. opens_reasoning: the prompt ends inside a reasoning block."""
+    it. opens_reasoning: the prompt ends inside a reasoning block. boundaries: of the prompt."""
 
     prompt: list[int]
     params: SamplingParams
@@ -44,11 +45,12 @@ class GenerationRequest:
     report_progress: bool = False
     opens_reasoning: bool = False
     cache: CacheHints = field(default_factory=CacheHints)
+    boundaries: PromptBoundaries = RAW_PROMPT
     digest: PromptDigest | None = None
 
     def submitted(self) -> GenerationRequest:
         """What stays of it."""
-        return replace(self, prompt=[], digest=PromptDigest.of(self.prompt))
+        return replace(self, prompt=[], boundaries=RAW_PROMPT, digest=PromptDigest.of(self.prompt))
 
     def ends_with(self, token_id: int, eos_ids: Set[int]) -> bool:
         """Whether this token ends the output and is no part of it."""

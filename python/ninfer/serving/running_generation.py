@@ -113,6 +113,7 @@ class Generations:
             timeout_s=self._timeout_s,
             report_progress=request.report_progress,
             cache=request.cache,
+            boundaries=request.boundaries,
         )
         request_id = self._engine.submit(wanted)
         return request.submitted(), request_id

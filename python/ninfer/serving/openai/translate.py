@@ -42,6 +42,7 @@ def chat_request(
         **_delivery(fields),
         opens_reasoning=prompt_opens_reasoning(encoded.text),
         cache=cache_hints(fields, headers),
+        boundaries=encoded.boundaries,
     )
 
 
