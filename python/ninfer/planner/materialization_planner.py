@@ -1,16 +1,19 @@
-"""How one request starts: the deepest source that fits without touching anybody, else root with the cache given up."""
+"""How one request starts: the deepest source that fits as things are, else what fits if the cache is given up.
+
+First every candidate's identity target is assessed, which costs microseconds; if one fits, planning is over. Else the
+maximal targets, in which everything goes that nobody protects, from the deepest candidate to root: a source stays as
+long as it fits beside its request, and root is what always answers whether the request can run now.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import TypeVar
 
-from ninfer.planner.planning_result import PermanentlyInfeasible, Planned, TemporarilyBlocked
-from ninfer.planner.planning_session import Candidate, PlanT, PublicationT, Session
+from ninfer.planner.planning_result import PermanentlyInfeasible, Planned, StopReason, TemporarilyBlocked
+from ninfer.planner.planning_session import Assessment, Candidate, PlanT, PublicationT, RefusalFacts, Session
 
-
-def assert_never_built() -> NoReturn:
-    raise RuntimeError("this part of the planner is an interface so far")
+T = TypeVar("T")
 
 
 def plan_materialization(
@@ -19,5 +22,73 @@ def plan_materialization(
     publications: Sequence[PublicationT],
     protected_owners: Sequence[int],
 ) -> Planned[PlanT] | TemporarilyBlocked | PermanentlyInfeasible:
-    """candidates: root first, then as verified; publications: one Publication.admission for each."""
-    assert_never_built()
+    """candidates: root first, then in the order in which they are wanted; publications: one admission for each."""
+    assert candidates and candidates[0].is_root and len(candidates) == len(publications), len(publications)
+    refusal = session.open(publications, protected_owners)
+    if refusal is not None:
+        return TemporarilyBlocked(refusal)
+    identities = [_answered(session.identity(option)) for option in range(len(candidates))]
+    found = [_answered(session.assess(target)) for target in identities]
+    chosen = _deepest_feasible(candidates, found)
+    if chosen is not None:
+        return _planned(session, candidates, chosen, (identities[chosen], found[chosen]), StopReason.NO_PRESSURE)
+    root = found[0]
+    if root.status == "permanently_infeasible":
+        return PermanentlyInfeasible(_why(root))
+    if not root.is_short_of_cache:
+        return TemporarilyBlocked(_why(root))
+    return _maximal(session, candidates)
+
+
+def _maximal(
+    session: Session[PublicationT, PlanT], candidates: Sequence[Candidate]
+) -> Planned[PlanT] | TemporarilyBlocked:
+    for option in sorted(range(len(candidates)), key=lambda option: (-candidates[option].frontier, option)):
+        target = _answered(session.maximal(option))
+        found = _answered(session.assess(target))
+        if found.feasible:
+            return _planned(session, candidates, option, (target, found), StopReason.MAXIMAL)
+    return TemporarilyBlocked(_why(found))
+
+
+def _deepest_feasible(candidates: Sequence[Candidate], found: Sequence[Assessment]) -> int | None:
+    """Of one depth what needs no copies, except that one source's uses stay in the order in which they are wanted."""
+    best: dict[int, int] = {}
+    for option, assessment in enumerate(found):
+        if assessment.feasible:
+            best.setdefault(candidates[option].checkpoint, option)
+
+    def rank(option: int) -> tuple[int, bool, int]:
+        return (-candidates[option].frontier, found[option].status != "ready", option)
+
+    return min(best.values(), key=rank, default=None)
+
+
+def _planned(
+    session: Session[PublicationT, PlanT],
+    candidates: Sequence[Candidate],
+    option: int,
+    target: tuple[int, Assessment],
+    stop_reason: StopReason,
+) -> Planned[PlanT]:
+    frontier = candidates[option].frontier
+    deepest = max(candidate.frontier for candidate in candidates)
+    return Planned(
+        plan=_answered(session.seal(target[0])),
+        candidate=option,
+        frontier=frontier,
+        needs_transfer=target[1].status == "needs_transfer",
+        stop_reason=stop_reason,
+        refused=deepest if deepest > frontier else 0,
+    )
+
+
+def _answered(result: T | RefusalFacts) -> T:
+    """Of the session's own targets at its own revision: a refusal here would be a bug."""
+    assert not hasattr(result, "wanted"), str(result)
+    return result
+
+
+def _why(assessment: Assessment) -> RefusalFacts:
+    assert assessment.refusal is not None, assessment.status
+    return assessment.refusal

@@ -14,8 +14,8 @@ class StopReason(enum.StrEnum):
 
     NO_PRESSURE = "no_pressure"
     """It fits, and nobody had to give anything up."""
-    ROOT_MAXIMAL = "root_maximal"
-    """Nothing fits as it is: everything unprotected is given up."""
+    MAXIMAL = "maximal"
+    """Nothing fits as it is: everything is given up that nobody protects, except the source."""
 
 
 @dataclass(frozen=True)

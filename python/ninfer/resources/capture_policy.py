@@ -1,18 +1,25 @@
-"""At which frontiers a prefill stops to keep a checkpoint. Pure."""
+"""At which frontiers a prefill stops to keep a checkpoint. Pure.
+
+Shared: the client's markers, the end of the tools, the end of the leading instructions, and points of a grid that two
+independent requests have named. Own: before what a client may rewrite, before the answer, at the last message
+boundaries; of a raw prompt, before its last token.
+"""
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NoReturn, Protocol
+from typing import Protocol
 
+from ninfer.resources.catalog_entry import Digest
 from ninfer.resources.checkpoint_kind import CheckpointKind
 from ninfer.resources.context_cache_options import ContextCacheOptions
+from ninfer.resources.evidence import Evidence
 
-
-def assert_never_built() -> NoReturn:
-    raise RuntimeError("this part of the catalog is an interface so far")
+CLOSE_TOKENS = 16
+"""A capture that saves at most so many tokens over an earlier one is not worth the stop (D-33 tolerates them)."""
+GRID_FIRST_STEP = 256
+GRID_POINTS = 8
 
 
 class MessageStart(Protocol):
@@ -41,50 +48,136 @@ class Boundaries(Protocol):
     def raw(self) -> bool: ...
 
 
-class Evidence(enum.StrEnum):
-    """Why a shared prefix may be created (C7)."""
-
-    EXPLICIT_BOUNDARY = "explicit_boundary"
-    REQUESTED_AUTOMATIC = "requested_automatic"
-    DEFAULT_AUTOMATIC = "default_automatic"
-    ENGINE_STRUCTURAL = "engine_structural"
-    ENGINE_OBSERVED = "engine_observed"
-
-    @property
-    def is_declared(self) -> bool:
-        return self in (Evidence.EXPLICIT_BOUNDARY, Evidence.REQUESTED_AUTOMATIC)
-
-
 @dataclass(frozen=True)
 class CaptureCandidate:
-    """own: joins the request's continuation; else it gets a shared owner, and evidence says why."""
+    """own: joins the request's continuation; else it gets a shared owner, and evidence says why.
+
+    otherwise: of a shared one, what to keep in the continuation if there is no place among the shared prefixes.
+    """
 
     frontier: int
     kind: CheckpointKind
     own: bool
     evidence: Evidence | None = None
+    otherwise: CheckpointKind | None = None
 
 
 @dataclass(frozen=True)
 class CaptureFacts:
-    """Frontiers of a prompt that have a shared entry already, and those that two independent domains proposed."""
+    """Frontiers of a prompt that have a shared entry already, and those that two independent domains have named.
+
+    named: frontier and digest of its grid points; ResourceManager.adopt_admission remembers them.
+    """
 
     already_shared: frozenset[int] = frozenset()
     repeated: frozenset[int] = frozenset()
+    named: tuple[tuple[int, Digest], ...] = ()
 
 
 @dataclass(frozen=True)
 class CaptureSituation:
-    """base: where the prefill begins. surviving: frontiers of the continuation's checkpoints that remain."""
+    """base: where the prefill begins. surviving: frontiers of the checkpoints that remain at or below it.
+
+    has_state: of the model. Without recurrent layers any checkpoint serves all its prefixes, so none is kept for one.
+    """
 
     prompt_tokens: int
     base: int
     surviving: frozenset[int] = frozenset()
     publishes: bool = True
+    has_state: bool = True
 
 
 def capture_candidates(
     boundaries: Boundaries, situation: CaptureSituation, facts: CaptureFacts, options: ContextCacheOptions
 ) -> tuple[CaptureCandidate, ...]:
-    """Ascending, above the base and at most prompt_tokens - 1; at one frontier the shared one comes first."""
-    assert_never_built()
+    """One per frontier, ascending, above the base and at most prompt_tokens - 1."""
+    if not options.enabled or not situation.publishes:
+        return ()
+    merged: dict[int, CaptureCandidate] = {}
+    for candidate in (*_shared(boundaries, facts, options), *_own(boundaries, situation, options)):
+        known = merged.get(candidate.frontier)
+        if candidate.own and candidate.frontier in facts.already_shared and candidate.kind is _ANCHOR:
+            continue
+        if known is None:
+            merged[candidate.frontier] = candidate
+        elif candidate.own and not known.own and known.otherwise in (None, _ANCHOR):
+            merged[candidate.frontier] = _with_otherwise(known, candidate.kind)
+    above = [merged[at] for at in sorted(merged) if situation.base < at < situation.prompt_tokens]
+    return tuple(_without_close(above, situation, boundaries))
+
+
+_ANCHOR = CheckpointKind.LONG_ANCHOR
+
+
+def grid_points(prompt_tokens: int) -> tuple[int, ...]:
+    """Absolute multiples of a step of 256 tokens, doubled until at most 8 lie inside the prompt (C6)."""
+    step = GRID_FIRST_STEP
+    while (prompt_tokens - 1) // step > GRID_POINTS:
+        step *= 2
+    return tuple(range(step, prompt_tokens, step))
+
+
+def shared_frontiers(boundaries: Boundaries) -> tuple[int, ...]:
+    """Where a shared prefix may be made whatever others did."""
+    structural = (boundaries.tools_end, boundaries.leading_end)
+    return (*boundaries.markers, *(at for at in structural if at is not None))
+
+
+def _shared(boundaries: Boundaries, facts: CaptureFacts, options: ContextCacheOptions) -> Iterator[CaptureCandidate]:
+    if options.max_shared_prefixes == 0:
+        yield from (CaptureCandidate(at, _ANCHOR, own=True) for at in set(shared_frontiers(boundaries)))
+        return
+    evidences = dict.fromkeys(boundaries.markers, Evidence.EXPLICIT_BOUNDARY)
+    for at in shared_frontiers(boundaries):
+        evidences.setdefault(at, Evidence.ENGINE_STRUCTURAL)
+    for at in facts.repeated:
+        evidences.setdefault(at, Evidence.ENGINE_OBSERVED)
+    for at, evidence in evidences.items():
+        if at not in facts.already_shared:
+            otherwise = None if evidence is Evidence.ENGINE_OBSERVED else _ANCHOR
+            yield CaptureCandidate(at, CheckpointKind.SHARED_STABLE_PREFIX, False, evidence, otherwise)
+
+
+def _own(
+    boundaries: Boundaries, situation: CaptureSituation, options: ContextCacheOptions
+) -> Iterator[CaptureCandidate]:
+    if not situation.has_state:
+        return
+    if boundaries.raw:
+        if situation.prompt_tokens > CLOSE_TOKENS and options.max_long_anchors_per_continuation > 0:
+            yield CaptureCandidate(situation.prompt_tokens - 1, _ANCHOR, own=True)
+        return
+    if boundaries.turn_closure is not None:
+        yield CaptureCandidate(boundaries.turn_closure, CheckpointKind.TURN_CLOSURE, own=True)
+    if boundaries.response_replay is not None:
+        yield CaptureCandidate(boundaries.response_replay, CheckpointKind.RESPONSE_REPLAY, own=True)
+    wanted = min(options.auto_long_anchors, options.max_long_anchors_per_continuation)
+    for at in _message_anchors(boundaries, situation)[-wanted:] if wanted else ():
+        yield CaptureCandidate(at, _ANCHOR, own=True)
+
+
+def _message_anchors(boundaries: Boundaries, situation: CaptureSituation) -> list[int]:
+    """Starts of messages in the closed part of the conversation; the first message starts where nothing is saved.
+
+    Inside the open turn only its last round matters, and the replay point keeps that (C10); anchors at its rounds would
+    push out those before it.
+    """
+    end = situation.prompt_tokens if boundaries.turn_closure is None else boundaries.turn_closure
+    return [start.frontier for start in boundaries.messages if start.message > 0 and start.frontier < end]
+
+
+def _with_otherwise(candidate: CaptureCandidate, kind: CheckpointKind) -> CaptureCandidate:
+    return CaptureCandidate(candidate.frontier, candidate.kind, candidate.own, candidate.evidence, kind)
+
+
+def _without_close(
+    candidates: Sequence[CaptureCandidate], situation: CaptureSituation, boundaries: Boundaries
+) -> Iterator[CaptureCandidate]:
+    """Leaves out what lies close above an earlier checkpoint; never a marker, nor the end of a raw prompt."""
+    last = max((at for at in situation.surviving if at <= situation.base), default=0)
+    for candidate in candidates:
+        wanted = candidate.frontier in boundaries.markers or (boundaries.raw and candidate.own)
+        if wanted or candidate.frontier - last > CLOSE_TOKENS:
+            last = candidate.frontier
+            yield candidate

@@ -3,13 +3,13 @@
 Life of a claim:
 1. CLAIMED: an edge protects the source's owner; a cell is reserved, the source's own if its owner is taken over;
 2. ACTIVE: the admission was adopted; captures join the cell;
-3. ENDED: finished, discarded or aborted; edges and reservation are gone.
+3. ENDED: finished, discarded or aborted; edge and reservation are gone.
 """
 
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ninfer.resources.reuse_key import ReuseKey
 from ninfer.resources.source_offer import SourceOffer
@@ -21,6 +21,13 @@ class ClaimState(enum.Enum):
     ENDED = "ended"
 
 
+_MOVES = {
+    ClaimState.CLAIMED: frozenset({ClaimState.ACTIVE, ClaimState.ENDED}),
+    ClaimState.ACTIVE: frozenset({ClaimState.ENDED}),
+    ClaimState.ENDED: frozenset[ClaimState](),
+}
+
+
 @dataclass(eq=False)
 class Claim:
     """cell: None if the request publishes nothing. deletes: what the start removes of the source's owner, exactly."""
@@ -30,6 +37,22 @@ class Claim:
     offer: SourceOffer | None
     cell: int | None
     deletes: frozenset[int] = frozenset()
-    state: ClaimState = field(default=ClaimState.CLAIMED)
-    base: int = 0
-    """Tokens with which the sequence began."""
+    state: ClaimState = ClaimState.CLAIMED
+
+    @property
+    def takes_owner(self) -> bool:
+        return self.offer is not None and self.offer.takes_owner
+
+    @property
+    def extends(self) -> frozenset[int]:
+        """Owners of the shared prefixes with which its prompt begins."""
+        return frozenset() if self.offer is None else self.offer.extends
+
+    @property
+    def cell_number(self) -> int:
+        assert self.cell is not None, self
+        return self.cell
+
+    def move_to(self, state: ClaimState) -> None:
+        assert state in _MOVES[self.state], (self.request_id, self.state, state)
+        self.state = state

@@ -25,6 +25,5 @@ class RemovalReason(enum.StrEnum):
     """Somebody asked for it."""
 
 
-EVICTIONS = frozenset(
-    {RemovalReason.CATALOG_FULL, RemovalReason.SHARED_FULL, RemovalReason.PRESSURE, RemovalReason.COPY_FAILED}
-)
+# What somebody might have used again.
+LOSSES = frozenset(RemovalReason) - {RemovalReason.CONSUMED, RemovalReason.SUPERSEDED}

@@ -6,7 +6,7 @@ The order of calls for a request:
     claim = claim(id, key, offer)                    # before Program.start_transaction; None: no cell, see cell_victim
     adopt_admission(claim, result, owner)            # or abort_admission(claim, result)
     capture_room(claim, shared=...)                  # then Program.capture
-    adopt_capture(claim, checkpoint, ...)
+    adopt_capture(claim, checkpoint, kind)           # or adopt_shared_capture(claim, checkpoint, evidence)
     adopt_finish(claim, owner, kind)                 # or discard(claim)
 
 The engine deletes what `doomed` names when the program lets it, and tells `note_removed`.
@@ -14,24 +14,25 @@ The engine deletes what `doomed` names when the program lets it, and tells `note
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
-from typing import NoReturn
 
-from ninfer.native import ResourceResult
-from ninfer.resources.capture_policy import Boundaries, CaptureFacts, Evidence
+from ninfer.resources import catalog_report, claims, publication
+from ninfer.resources.capture_policy import Boundaries, CaptureFacts
+from ninfer.resources.catalog import Catalog
+from ninfer.resources.catalog_facts import capture_facts
 from ninfer.resources.checkpoint_kind import CheckpointKind
 from ninfer.resources.claim import Claim
 from ninfer.resources.context_cache_options import ContextCacheOptions
-from ninfer.resources.program_view import ProgramView, PromptIdentity
+from ninfer.resources.divergence import AdmittedPrompt, explain_shortfall
+from ninfer.resources.evidence import Evidence
+from ninfer.resources.program_view import ProgramView, PromptIdentity, TransitionResult
 from ninfer.resources.removal_reason import RemovalReason
 from ninfer.resources.reuse_key import ReuseKey
-from ninfer.resources.reuse_report import Shortfall
+from ninfer.resources.reuse_report import ReuseReason, Shortfall
+from ninfer.resources.shortlist import Shortlist
 from ninfer.resources.slot_facts import CatalogStatistics, SlotFacts
 from ninfer.resources.source_offer import SourceOffer
-
-
-def assert_never_built() -> NoReturn:
-    raise RuntimeError("this part of the catalog is an interface so far")
 
 
 class ResourceManager:
@@ -39,22 +40,30 @@ class ResourceManager:
 
     def __init__(self, options: ContextCacheOptions, view: ProgramView, *, has_state: bool = True) -> None:
         """has_state: whether there are recurrent layers. Without, deeper checkpoints serve shorter prefixes (D-9)."""
-        assert_never_built()
+        self._catalog = Catalog(options, view, has_state)
+        self._short: Counter[ReuseReason] = Counter()
+        self._captures_without_room = 0
+
+    @property
+    def options(self) -> ContextCacheOptions:
+        return self._catalog.options
 
     # Sources
 
     def shortlist(self, prompt: PromptIdentity, key: ReuseKey, markers: Collection[int] = ()) -> list[SourceOffer]:
         """At most 15, the deepest first; empty if the key does not read. markers: the request's explicit boundaries."""
-        assert_never_built()
+        if not key.reads or not self.options.enabled:
+            return []
+        return Shortlist(self._catalog, prompt, key, markers).offers()
 
     def protected_owners(self) -> list[int]:
-        """Handles of inactive owners that no plan may touch: they have edges of active or claiming requests."""
-        assert_never_built()
+        """Handles of the owners that no plan may touch: active or starting requests have edges to them."""
+        return list(self._catalog.edges.counts())
 
     # Claims
 
     def has_free_cell(self) -> bool:
-        assert_never_built()
+        return self._catalog.cells.free_count > 0
 
     def cell_victim(self, offers: Sequence[SourceOffer] = ()) -> int | None:
         """The owner to release when no cell is free, never one of the offers'. Report it with CATALOG_FULL afterwards.
@@ -62,85 +71,95 @@ class ResourceManager:
         Least recently used of Disposable, then of RecentPrivate, then of LiveSession. None: all are active, claimed or
         protected; one will be free when a request has ended.
         """
-        assert_never_built()
+        return claims.cell_victim(self._catalog, offers)
 
-    def claim(self, request_id: int, key: ReuseKey, offer: SourceOffer | None) -> Claim | None:
-        """None: no cell is free, and nothing has changed. request_id grows by arrival: the publication order (C3)."""
-        assert_never_built()
+    def claim(
+        self, request_id: int, key: ReuseKey, offer: SourceOffer | None, start: int | None = None
+    ) -> Claim | None:
+        """None: no cell is free, and nothing has changed. request_id grows by arrival: the publication order (C3).
+
+        start: AdmissionCandidate.frontier, if fewer tokens than the offer's.
+        """
+        return claims.make_claim(self._catalog, request_id, key, offer, start)
 
     def adopt_admission(
-        self, claim: Claim, result: ResourceResult, owner: int, proposed: Sequence[tuple[int, tuple[int, int]]] = ()
+        self, claim: Claim, result: TransitionResult, owner: int, facts: CaptureFacts | None = None
     ) -> None:
-        """The result committed. owner: SequenceSummary.owner. proposed: frontier and digest of grid points (C7)."""
-        assert_never_built()
+        """The result committed. owner: SequenceSummary.owner. facts: of capture_facts, to remember what was named."""
+        claims.adopt_admission(self._catalog, claim, result, owner, facts)
 
-    def abort_admission(self, claim: Claim, result: ResourceResult | None) -> None:
+    def abort_admission(self, claim: Claim, result: TransitionResult | None) -> None:
         """Gives everything back. result: of a transaction that aborted; None if none was started."""
-        assert_never_built()
+        claims.abort_admission(self._catalog, claim, result)
 
     def discard(self, claim: Claim) -> None:
         """The sequence was closed: its owner is gone, with a taken-over source's checkpoints."""
-        assert_never_built()
+        claims.discard(self._catalog, claim)
 
     # Publications
 
-    def surviving_frontiers(self, offer: SourceOffer | None) -> frozenset[int]:
-        """Of the checkpoints that the request's continuation has when it starts from this offer."""
-        assert_never_built()
+    def surviving_frontiers(self, offer: SourceOffer | None, start: int | None = None) -> frozenset[int]:
+        """Of the checkpoints that the request's continuation has when it starts from this offer; start as in claim."""
+        return claims.surviving_frontiers(self._catalog, offer, start)
 
     def capture_facts(self, prompt: PromptIdentity, key: ReuseKey, boundaries: Boundaries) -> CaptureFacts:
         """For capture_policy.capture_candidates; once per request, whatever the number of candidates."""
-        assert_never_built()
+        return capture_facts(self._catalog, prompt, key, boundaries)
 
-    def capture_room(self, claim: Claim, *, shared: bool, evidence: Evidence | None = None) -> bool | int:
+    def capture_room(self, claim: Claim, *, shared: bool) -> bool | int:
         """Whether a capture can be adopted. A number: it can after this shared owner was released (C8, SHARED_FULL)."""
-        assert_never_built()
+        room = publication.capture_room(self._catalog, claim, shared=shared)
+        self._captures_without_room += room is False
+        return room
 
-    def adopt_capture(
-        self,
-        claim: Claim,
-        checkpoint: int,
-        kind: CheckpointKind,
-        *,
-        shared: bool,
-        evidence: Evidence | None = None,
-    ) -> None:
-        """After capture_room. Frontier, digest and owner come from the program's summary."""
-        assert_never_built()
+    def adopt_capture(self, claim: Claim, checkpoint: int, kind: CheckpointKind) -> None:
+        """A checkpoint of the request's own continuation, after capture_room. The program's summary tells the rest."""
+        publication.adopt_capture(self._catalog, claim, checkpoint, kind)
+
+    def adopt_shared_capture(self, claim: Claim, checkpoint: int, evidence: Evidence) -> None:
+        """A checkpoint in a shared owner of its own (Program.capture with own=False), after capture_room."""
+        publication.adopt_shared_capture(self._catalog, claim, checkpoint, evidence)
 
     def adopt_finish(self, claim: Claim, owner: int, kind: CheckpointKind, *, canonical: bool = True) -> None:
-        """The sequence is the owner's deepest checkpoint now. canonical: a later prompt can contain its output exactly.
+        """The sequence is a checkpoint of this owner now. canonical: a later prompt can contain its output exactly.
 
         A session_endpoint takes part in the session's binding; a long_anchor (a broken-off prefill, C11) changes no
         binding: an owner that was taken over keeps its own, any other is anonymous and Disposable.
         """
-        assert_never_built()
+        publication.adopt_finish(self._catalog, claim, owner, kind, canonical=canonical)
 
     # Removals
 
     def doomed(self) -> tuple[int, ...]:
         """Checkpoints to delete with Program.delete_checkpoint as soon as it does not refuse; then note_removed."""
-        assert_never_built()
+        return tuple(self._catalog.doomed)
 
     def note_removed(self, checkpoints: Collection[int], reason: RemovalReason) -> None:
-        """These are gone from the program (a released owner's, a failed copy's). Unknown handles are ignored."""
-        assert_never_built()
+        """These are gone from the program (deleted, or a failed copy's). Unknown handles are ignored."""
+        known = [checkpoint for checkpoint in checkpoints if checkpoint in self._catalog.place_of]
+        self._catalog.remove_all(known, reason)
+
+    def note_released(self, owner: int, reason: RemovalReason) -> None:
+        """This inactive owner was released with all its checkpoints."""
+        self._catalog.remove_all(self._catalog.checkpoints_of(owner), reason)
 
     # Reports
 
-    def divergence(
-        self, prompt: PromptIdentity, key: ReuseKey, reused: int, boundaries: Boundaries, *, refused: int = 0
-    ) -> Shortfall:
-        """Why not more than `reused`; compares at most 16 owners. refused: the deepest frontier that did not fit."""
-        assert_never_built()
+    def divergence(self, admitted: AdmittedPrompt) -> Shortfall:
+        """Why not more was reused; compares at most 16 continuations. For the beginning of a request, before adoption
+        removes what it starts from, or right after it."""
+        shortfall = explain_shortfall(self._catalog, admitted)
+        if shortfall.reason is not None:
+            self._short[shortfall.reason] += 1
+        return shortfall
 
     def slots(self) -> tuple[SlotFacts, ...]:
         """All cells that are not empty."""
-        assert_never_built()
+        return catalog_report.slots(self._catalog)
 
     def statistics(self) -> CatalogStatistics:
-        assert_never_built()
+        return catalog_report.statistics(self._catalog, self._short, self._captures_without_room)
 
     def check_invariants(self) -> None:
         """Asserts that counts, edges, bindings, rows and the program's owners agree. For tests and idle moments."""
-        assert_never_built()
+        catalog_report.check_invariants(self._catalog)

@@ -10,7 +10,8 @@ from ninfer.resources.retention import RetentionClass
 
 @dataclass(frozen=True)
 class SlotFacts:
-    """state: 'idle', 'claimed' or 'active'. Bytes count what several slots share in each of them."""
+    """state: 'idle', 'claimed' or 'active'. Bytes count what several slots share in each of
+    them, and of the pages those of the deepest checkpoint."""
 
     cell: int
     state: str

@@ -22,6 +22,8 @@ class SourceOffer:
     owner: int
     cell: int | None = None
     shared: int | None = None
+    extends: frozenset[int] = frozenset()
+    """Owners of all shared prefixes with which the prompt begins."""
 
     @property
     def takes_owner(self) -> bool:

@@ -1,0 +1,120 @@
+"""How a request comes to hold a part of the catalog and gives it back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ninfer.resources.adoption import apply_removals, check_aborted, check_committed, claimed_deletes
+from ninfer.resources.capture_policy import CaptureFacts
+from ninfer.resources.catalog import Catalog
+from ninfer.resources.claim import Claim, ClaimState
+from ninfer.resources.private_catalog import CellState
+from ninfer.resources.program_view import TransitionResult
+from ninfer.resources.removal_reason import RemovalReason
+from ninfer.resources.reuse_key import ReuseKey
+from ninfer.resources.session_index import session_name
+from ninfer.resources.source_offer import SourceOffer
+
+
+def cell_victim(catalog: Catalog, offers: Sequence[SourceOffer]) -> int | None:
+    """By retention class, then by last use; never a source of the request that wants the cell."""
+    spared = {offer.owner for offer in offers}
+    readers = catalog.edges.counts()
+    idle = [
+        cell
+        for cell in catalog.cells
+        if cell.state is CellState.IDLE and cell.owner not in spared and cell.owner not in readers
+    ]
+    victim = min(idle, key=lambda cell: (cell.retention, cell.used_at), default=None)
+    return None if victim is None else victim.owner
+
+
+def make_claim(
+    catalog: Catalog, request_id: int, key: ReuseKey, offer: SourceOffer | None, start: int | None
+) -> Claim | None:
+    """start: tokens that the request really saves, if fewer than the checkpoint has."""
+    if offer is not None and start is not None and start < offer.frontier and offer.takes_owner:
+        offer = replace(offer, use="consume")  # what is cut does not stay (candidate_verification.h)
+    if offer is not None and offer.takes_owner:
+        cell = catalog.cells[offer.cell if offer.cell is not None else -1]
+        assert cell.owner == offer.owner and key.publishes and not catalog.edges.protects(offer.owner), offer
+        cell.move_to(CellState.TAKEN)
+        deletes = claimed_deletes(cell, offer, offer.frontier if start is None else start)
+        claim = Claim(request_id, key, offer, cell.number, deletes)
+    else:
+        reserved = catalog.cells.reserve() if key.publishes else None
+        if key.publishes and reserved is None:
+            return None
+        claim = Claim(request_id, key, offer, None if reserved is None else reserved.number)
+    if offer is not None:
+        catalog.edges.add(request_id, offer.owner)
+    return claim
+
+
+def surviving_frontiers(catalog: Catalog, offer: SourceOffer | None, start: int | None) -> frozenset[int]:
+    if offer is None or offer.cell is None or not offer.takes_owner:
+        return frozenset()
+    start = offer.frontier if start is None else start
+    consumed = offer.use == "consume" or start < offer.frontier
+    return frozenset(
+        entry.frontier
+        for entry in catalog.cells[offer.cell].standing
+        if entry.frontier <= start and not (consumed and entry.checkpoint == offer.checkpoint)
+    )
+
+
+def adopt_admission(
+    catalog: Catalog, claim: Claim, result: TransitionResult, owner: int, facts: CaptureFacts | None
+) -> None:
+    check_committed(catalog, claim, result, owner)
+    claim.move_to(ClaimState.ACTIVE)
+    apply_removals(catalog, claim, result, RemovalReason.CONSUMED)
+    _note_use(catalog, claim)
+    name = session_name(claim.key)
+    catalog.demand.record(name or ("", "", str(claim.request_id)), facts.named if facts else ())
+    if claim.cell is None:
+        return
+    cell = catalog.cells[claim.cell]
+    cell.move_to(CellState.ACTIVE)
+    if claim.takes_owner:
+        catalog.edges.end(claim.request_id)  # the owner is the request's own now
+    else:
+        catalog.cells.give_owner(cell, owner)
+        cell.salt = claim.key.salt
+
+
+def abort_admission(catalog: Catalog, claim: Claim, result: TransitionResult | None) -> None:
+    if result is not None:
+        check_aborted(catalog, claim, result)
+    claim.move_to(ClaimState.ENDED)
+    catalog.edges.end(claim.request_id)
+    if claim.takes_owner:
+        catalog.cells[claim.cell_number].move_to(CellState.IDLE)
+    elif claim.cell is not None:
+        catalog.free_cell(catalog.cells[claim.cell])
+    if result is not None:
+        apply_removals(catalog, claim, result, RemovalReason.DISCARDED)
+
+
+def discard(catalog: Catalog, claim: Claim) -> None:
+    assert claim.state is ClaimState.ACTIVE, claim.state
+    claim.move_to(ClaimState.ENDED)
+    catalog.edges.end(claim.request_id)
+    if claim.cell is not None:
+        cell = catalog.cells[claim.cell]
+        catalog.remove_all([entry.checkpoint for entry in cell.entries], RemovalReason.DISCARDED)
+        catalog.free_cell(cell)
+
+
+def _note_use(catalog: Catalog, claim: Claim) -> None:
+    """Makes the source and all shared prefixes on the way to it recently used; that ends a declared one's credit."""
+    catalog.admissions += 1
+    epoch = catalog.next_epoch()
+    if claim.offer is not None and claim.offer.cell is not None:
+        catalog.cells[claim.offer.cell].used_at = epoch
+    for owner in claim.extends:
+        prefix = catalog.shared.of_owner(owner)
+        if prefix is not None:
+            prefix.used_at = epoch
+            prefix.credit_until = 0

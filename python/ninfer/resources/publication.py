@@ -1,0 +1,85 @@
+"""What a running or finished request adds to the catalog."""
+
+from __future__ import annotations
+
+from ninfer.native import must
+from ninfer.resources.anchor_retention import rearranged
+from ninfer.resources.catalog import Catalog
+from ninfer.resources.checkpoint_kind import CheckpointKind
+from ninfer.resources.claim import Claim, ClaimState
+from ninfer.resources.evidence import Evidence
+from ninfer.resources.private_catalog import Cell, CellState
+from ninfer.resources.retention import RetentionClass
+from ninfer.resources.session_index import session_name
+
+_ROWS_FOR_CAPTURE = 2
+"""One for the capture, one that stays for the end of the request."""
+
+
+def capture_room(catalog: Catalog, claim: Claim, *, shared: bool) -> bool | int:
+    """True, False, or the shared owner whose release makes room."""
+    if not shared:
+        return claim.cell is not None and len(catalog.cells[claim.cell].free_rows()) >= _ROWS_FOR_CAPTURE
+    if catalog.shared.has_room:
+        return True
+    spared = frozenset(catalog.edges.counts()) | claim.extends
+    oldest = catalog.shared.recyclable(catalog.admissions, spared)
+    return False if oldest is None else oldest.owner
+
+
+def adopt_capture(catalog: Catalog, claim: Claim, checkpoint: int, kind: CheckpointKind) -> None:
+    assert claim.state is ClaimState.ACTIVE, claim.state
+    cell = catalog.cells[claim.cell_number]
+    assert len(cell.free_rows()) >= _ROWS_FOR_CAPTURE, "capture_room was not asked"
+    catalog.add_private(cell, checkpoint, kind)
+    _rearrange(catalog, cell)
+
+
+def adopt_shared_capture(catalog: Catalog, claim: Claim, checkpoint: int, evidence: Evidence) -> None:
+    assert claim.state is ClaimState.ACTIVE, claim.state
+    assert catalog.shared.has_room, "capture_room was not asked"
+    catalog.add_shared(checkpoint, evidence, claim.key.salt)
+
+
+def adopt_finish(catalog: Catalog, claim: Claim, owner: int, kind: CheckpointKind, *, canonical: bool) -> None:
+    cell = catalog.cells[claim.cell_number]
+    assert cell.owner == owner, (cell.owner, owner)
+    known = {entry.checkpoint for entry in cell.entries}
+    found = set(must(catalog.view.owner(owner)).checkpoints)
+    assert known < found and len(found) == len(known) + 1, (known, found)
+    claim.move_to(ClaimState.ENDED)
+    catalog.edges.end(claim.request_id)
+    entry = catalog.add_private(cell, (found - known).pop(), kind)
+    entry.canonical = canonical
+    cell.move_to(CellState.IDLE)
+    cell.used_at = catalog.next_epoch()
+    _rearrange(catalog, cell)
+    catalog.note_marks(cell)
+    if kind is CheckpointKind.SESSION_ENDPOINT:
+        _classify(catalog, claim, cell)
+
+
+def _classify(catalog: Catalog, claim: Claim, cell: Cell) -> None:
+    """D-20. Not for a broken-off prefill: what it took over keeps class and binding, all else is Disposable."""
+    name = session_name(claim.key)
+    if name is None:
+        extended = claim.offer is not None and claim.offer.cell is not None
+        cell.retention = RetentionClass.RECENT_PRIVATE if extended else RetentionClass.DISPOSABLE
+        return
+    if catalog.sessions.is_newer(name, claim.request_id):
+        former = catalog.sessions.bind(name, cell.number, claim.request_id)
+        if former is not None:
+            catalog.cells[former].retention = RetentionClass.DISPOSABLE
+    is_latest = catalog.sessions.cell_of(name) == cell.number
+    cell.retention = RetentionClass.LIVE_SESSION if is_latest else RetentionClass.DISPOSABLE
+
+
+def _rearrange(catalog: Catalog, cell: Cell) -> None:
+    standing = cell.standing
+    change = rearranged(standing, catalog.options.max_long_anchors_per_continuation)
+    for entry in standing:
+        if entry.checkpoint in change.to_anchors:
+            entry.was_endpoint = entry.kind is CheckpointKind.SESSION_ENDPOINT
+            entry.kind = CheckpointKind.LONG_ANCHOR
+        if entry.checkpoint in change.to_delete:
+            catalog.doom(entry)
