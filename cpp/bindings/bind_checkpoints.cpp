@@ -1,5 +1,4 @@
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/variant.h>
@@ -8,6 +7,7 @@
 #include "cpp/bindings/bindings.h"
 #include "cpp/bindings/result_to_python.h"
 #include "cpp/bindings/tier_named.h"
+#include "cpp/program/prepared_prompt.h"
 #include "cpp/program/program.h"
 
 namespace nb = nanobind;
@@ -15,8 +15,6 @@ namespace nb = nanobind;
 namespace ninfer::bindings {
 
 namespace {
-
-using TokenArray = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 CheckpointKind kind_named(const std::string& name) {
     for (std::int64_t i = 0; i < kCheckpointKinds; ++i)
@@ -30,18 +28,14 @@ std::vector<std::uint64_t> values(std::span<const CheckpointHandle> handles) {
     return values;
 }
 
-std::variant<std::vector<std::int64_t>, Refusal> verify(Program& program, const TokenArray& tokens,
-                                                        const std::vector<std::uint64_t>& checkpoints,
-                                                        const std::string& salt, const std::string& mode,
-                                                        std::int64_t rope_delta) {
-    const IdentityHeader header{salt, mode, rope_delta};
-    const PromptView prompt{&header, {tokens.data(), tokens.size()}, {}};
+std::variant<std::vector<std::int64_t>, Refusal> verify(Program& program, const PreparedPrompt& prompt,
+                                                        const std::vector<std::uint64_t>& checkpoints) {
     std::vector<CheckpointHandle> handles;
     for (const std::uint64_t value : checkpoints) handles.push_back({value});
     std::vector<Verification> verifications(handles.size());
     const auto verified = [&] {
         const nb::gil_scoped_release release;
-        return program.verify(prompt, handles, verifications);
+        return program.verify(prompt.view(), handles, verifications);
     }();
     if (!verified) return verified.error();
     std::vector<std::int64_t> matched;
@@ -187,9 +181,8 @@ void bind_checkpoint_values(nb::module_& module) {
 void bind_checkpoints(nb::class_<Program>& program) {
     bind_captures(program);
     bind_placement(program);
-    program.def("verify", &verify, nb::arg("tokens").noconvert(), nb::arg("checkpoints"), nb::arg("salt") = "",
-                nb::arg("mode") = "", nb::arg("rope_delta") = 0,
-                "How many tokens of the prompt, int32 [n], each checkpoint's ledger begins with, compared exactly.");
+    program.def("verify", &verify, nb::arg("prompt"), nb::arg("checkpoints"),
+                "How many tokens of the prompt each checkpoint's ledger begins with, compared exactly.");
     program.def_prop_ro("resource_revision", &Program::resource_revision);
     program.def("check_invariants", &Program::check_invariants, "Stops the process if anything does not add up.");
     program.def("fingerprint", &Program::fingerprint,

@@ -12,6 +12,7 @@
 #include "cpp/bindings/result_to_python.h"
 #include "cpp/bindings/tier_named.h"
 #include "cpp/program/candidate_verification.h"
+#include "cpp/program/prepared_prompt.h"
 #include "cpp/program/program.h"
 
 namespace nb = nanobind;
@@ -19,8 +20,6 @@ namespace nb = nanobind;
 namespace ninfer::bindings {
 
 namespace {
-
-using TokenArray = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 // An enum's value by the names of its to_string, the first `count` of them.
 template <typename Enum>
@@ -40,23 +39,20 @@ std::vector<OwnerHandle> owners_of(const std::vector<std::uint64_t>& values) {
 
 using SourceRow = std::pair<std::uint64_t, std::string>;
 
-std::variant<std::vector<AdmissionCandidate>, Refusal> candidates(Program& program, const TokenArray& tokens,
-                                                                  const std::vector<SourceRow>& rows,
-                                                                  const std::string& salt, const std::string& mode) {
-    require(tokens.size() > 0, "the prompt is empty");
+std::variant<std::vector<AdmissionCandidate>, Refusal> candidates(Program& program, const PreparedPrompt& prompt,
+                                                                  const std::vector<SourceRow>& rows) {
     std::vector<CandidateSource> sources;
     for (const auto& [checkpoint, use] : rows)
         sources.push_back({{checkpoint}, named<SourceUse>(use, kSourceUses, "no such use of a source")});
-    const IdentityHeader header{salt, mode, 0};
-    return to_python<std::vector<AdmissionCandidate>>(
-        verify_candidates(program.context(), {&header, {tokens.data(), tokens.size()}, {}}, sources));
+    const nb::gil_scoped_release release;
+    return to_python<std::vector<AdmissionCandidate>>(verify_candidates(program.context(), prompt.view(), sources));
 }
 
-Publication admission(const AdmissionCandidate& candidate, std::int64_t tokens, bool count_tokens,
-                      std::int64_t captures, const std::string& salt, const std::string& mode) {
+Publication admission(const AdmissionCandidate& candidate, const PreparedPrompt& prompt, std::int64_t tokens,
+                      bool count_tokens, std::int64_t captures) {
     require(tokens >= 0, "tokens must be at least 0");
     require(captures >= 0 && captures <= INT32_MAX, "captures must be 0 to 2^31 - 1");
-    return AdmissionPublication{candidate, {tokens, count_tokens, captures, {salt, mode, 0}}};
+    return AdmissionPublication{candidate, {tokens, count_tokens, captures, prompt.header()}};
 }
 
 Publication capture_of(std::uint64_t sequence, const std::string& kind, const std::string& tier, bool own) {
@@ -85,12 +81,13 @@ void bind_publications(nb::module_& module) {
     nb::class_<PublicationValue>(module, "Publication", "What a transition publishes in the end.")
         .def_static(
             "admission",
-            [](const AdmissionCandidate& candidate, std::int64_t tokens, bool count_tokens, std::int64_t captures,
-               const std::string& salt, const std::string& mode) {
-                return PublicationValue{admission(candidate, tokens, count_tokens, captures, salt, mode)};
+            [](const AdmissionCandidate& candidate, const PreparedPrompt& prompt, std::int64_t tokens,
+               bool count_tokens, std::int64_t captures) {
+                return PublicationValue{admission(candidate, prompt, tokens, count_tokens, captures)};
             },
-            nb::arg("candidate"), nb::arg("tokens"), nb::arg("count_tokens") = false, nb::arg("captures") = 0,
-            nb::arg("salt") = "", nb::arg("mode") = "", "A new sequence; arguments as Program.open_sequence.")
+            nb::arg("candidate"), nb::arg("prompt"), nb::arg("tokens"), nb::arg("count_tokens") = false,
+            nb::arg("captures") = 0,
+            "A new sequence for the prompt that the candidate was compared with; the others as Program.open_sequence.")
         .def_static(
             "capture",
             [](std::uint64_t sequence, const std::string& kind, const std::string& tier, bool own) {
@@ -272,10 +269,9 @@ void bind_planning_sessions(nb::module_& module) {
 }
 
 void bind_candidates(nb::class_<Program>& program) {
-    program.def("candidates", &candidates, nb::arg("tokens").noconvert(), nb::arg("sources"), nb::arg("salt") = "",
-                nb::arg("mode") = "",
+    program.def("candidates", &candidates, nb::arg("prompt"), nb::arg("sources"),
                 "Root, and each pair of checkpoint and use ('retain', 'consume', 'continue') that can serve this "
-                "prompt, int32 [n].");
+                "prompt.");
 }
 
 }  // namespace ninfer::bindings

@@ -151,6 +151,7 @@ void bind_units(nb::class_<Program>& program) {
 
 void bind_program(nb::module_& module) {
     bind_values(module);
+    bind_prompt_values(module);
     bind_sequence_values(module);
     bind_checkpoint_values(module);
     bind_statistics_values(module);
@@ -168,6 +169,7 @@ void bind_program(nb::module_& module) {
         },
         nb::arg("model"), nb::arg("kv_dtype"), nb::arg("options"));
     bind_sequences(program);
+    bind_prompts(program);
     bind_units(program);
     bind_checkpoints(program);
     bind_statistics(program);

@@ -13,6 +13,8 @@ void bind_weights(nanobind::module_& module);
 void bind_sampling(nanobind::module_& module);
 void bind_program(nanobind::module_& module);
 // Parts of bind_program, which calls them: values first, so that signatures name them.
+void bind_prompt_values(nanobind::module_& module);
+void bind_prompts(nanobind::class_<Program>& program);
 void bind_sequence_values(nanobind::module_& module);
 void bind_sequences(nanobind::class_<Program>& program);
 void bind_checkpoint_values(nanobind::module_& module);

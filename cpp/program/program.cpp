@@ -68,6 +68,16 @@ Result<Nothing, Refusal> Program::append(SequenceHandle handle, std::span<const 
     return units_.append(handle, tokens, origin);
 }
 
+Result<Nothing, Refusal> Program::append_prompt(SequenceHandle handle, const PreparedPrompt& prompt) {
+    const auto found = find(handle);
+    if (!found) return found.error();
+    const Sequence& sequence = *found.value();
+    const IdentityHeader& header = *context_.stores.ledgers().header(sequence.ledger).value();
+    if (header != prompt.header()) return Refusal{RefusalKind::kMismatch, sequence.length, 0};
+    if (sequence.length > prompt.size()) return Refusal{RefusalKind::kBeyondFrontier, sequence.length, prompt.size()};
+    return append(handle, prompt.tokens().subspan(static_cast<std::size_t>(sequence.length)), TokenOrigin::kPrompt);
+}
+
 Result<Nothing, Refusal> Program::record_rewrite_frontier(SequenceHandle handle, std::int64_t frontier) {
     const auto found = find(handle);
     if (!found) return found.error();
@@ -140,6 +150,15 @@ Result<Nothing, Refusal> Program::delete_checkpoint(CheckpointHandle handle) {
 }
 
 Result<Nothing, Refusal> Program::release_owner(OwnerHandle handle) { return ninfer::release_owner(context_, handle); }
+
+Result<Digest128, Refusal> Program::digest_at(CheckpointHandle handle, std::int64_t frontier) const {
+    const auto found = context_.owners.find(handle);
+    if (!found) return found.error();
+    const Checkpoint& checkpoint = *found.value();
+    if (frontier < 0 || frontier > checkpoint.frontier)
+        return Refusal{RefusalKind::kBeyondFrontier, frontier, checkpoint.frontier};
+    return context_.stores.ledgers().digest_at(checkpoint.ledger, frontier);
+}
 
 Result<Nothing, Refusal> Program::verify(const PromptView& prompt, std::span<const CheckpointHandle> checkpoints,
                                          std::span<Verification> verifications) {

@@ -15,6 +15,7 @@
 #include "cpp/program/context_plan.h"
 #include "cpp/program/copy_polling.h"
 #include "cpp/program/model_units.h"
+#include "cpp/program/prepared_prompt.h"
 #include "cpp/program/program_statistics.h"
 #include "cpp/program/sequence_opening.h"
 #include "cpp/weights/weight_store.h"
@@ -37,6 +38,9 @@ class Program {
     Result<Nothing, Refusal> close_sequence(SequenceHandle handle);
     // Appends prompt tokens, or output that is forced instead of sampled, to the ledger.
     Result<Nothing, Refusal> append(SequenceHandle handle, std::span<const std::int32_t> tokens, TokenOrigin origin);
+    // Appends what the prompt has beyond the sequence's tokens; those were compared when a checkpoint became its start.
+    // kStaleHandle, kMismatch (another identity), kBeyondFrontier (the sequence is longer), and as append.
+    Result<Nothing, Refusal> append_prompt(SequenceHandle handle, const PreparedPrompt& prompt);
     // Notes in the ledger that execution was split there. kStaleHandle, kBackwards, kBeyondFrontier.
     Result<Nothing, Refusal> record_rewrite_frontier(SequenceHandle handle, std::int64_t frontier);
 
@@ -73,6 +77,8 @@ class Program {
     Result<std::int64_t, Refusal> drop(CheckpointHandle handle, Tier tier);
     Result<Nothing, Refusal> delete_checkpoint(CheckpointHandle handle);
     Result<Nothing, Refusal> release_owner(OwnerHandle handle);
+    // The digest of its first `frontier` tokens. kStaleHandle, kBeyondFrontier.
+    Result<Digest128, Refusal> digest_at(CheckpointHandle handle, std::int64_t frontier) const;
     // How far prompt and checkpoints have the same identity. kStaleHandle.
     Result<Nothing, Refusal> verify(const PromptView& prompt, std::span<const CheckpointHandle> checkpoints,
                                     std::span<Verification> verifications);

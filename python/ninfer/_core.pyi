@@ -299,6 +299,48 @@ class ProgramOptions:
     @host_bytes.setter
     def host_bytes(self, arg: int, /) -> None: ...
 
+class PreparedPrompt:
+    """
+    A text prompt with everything that identifies it and the digests of its prefixes (docs/formats/prefix_digest.md). Immutable; any thread may make one, which hashes all tokens, and read it.
+    """
+
+    def __init__(
+        self,
+        tokens: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        salt: str = "",
+        mode: str = "",
+        rope_delta: int = 0,
+    ) -> None:
+        """tokens: int32 [n], at least one."""
+
+    @property
+    def size(self) -> int:
+        """Tokens."""
+
+    @property
+    def salt(self) -> str: ...
+    @property
+    def mode(self) -> str: ...
+    @property
+    def tokens(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,), writable=False)]:
+        """int32 [n], read-only."""
+
+    def digests(
+        self, frontiers: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)]
+    ) -> Annotated[NDArray[numpy.uint64], dict(shape=(None, 2))]:
+        """
+        The digests at these frontiers, int64 [n], in any order: uint64 [n, 2], low and high half.
+        """
+
+    def matches(
+        self,
+        frontiers: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        digests: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order="C", device="cpu", writable=False)],
+    ) -> Annotated[NDArray[numpy.bool_], dict(shape=(None,))]:
+        """
+        For each frontier, int64 [n], whether the prompt is that long and has this digest, uint64 [n, 2], there: bool [n].
+        """
+
 class SequenceSummary:
     """A sequence at one moment; counts are tokens."""
 
@@ -493,13 +535,14 @@ class Publication:
     @staticmethod
     def admission(
         candidate: AdmissionCandidate,
+        prompt: PreparedPrompt,
         tokens: int,
         count_tokens: bool = False,
         captures: int = 0,
-        salt: str = "",
-        mode: str = "",
     ) -> Publication:
-        """A new sequence; arguments as Program.open_sequence."""
+        """
+        A new sequence for the prompt that the candidate was compared with; the others as Program.open_sequence.
+        """
 
     @staticmethod
     def capture(sequence: int, kind: str = "long_anchor", tier: str = "device", own: bool = True) -> Publication: ...
@@ -670,6 +713,20 @@ class Program:
     def sequence(self, sequence: int) -> SequenceSummary | Refusal:
         """What a sequence has at this moment."""
 
+    def append_prompt(self, sequence: int, prompt: PreparedPrompt) -> None | Refusal:
+        """
+        Appends the tokens of the prompt that the sequence does not have yet; it has the others because the prompt was compared with the checkpoint from which it was opened.
+        """
+
+    def checkpoint_digests(
+        self,
+        checkpoint: int,
+        frontiers: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    ) -> Annotated[NDArray[numpy.uint64], dict(shape=(None, 2))] | Refusal:
+        """
+        The digests of a checkpoint's first tokens at these frontiers, int64 [n], 0 to its own: uint64 [n, 2].
+        """
+
     def prefill(self, sequence: int, limit: int) -> int | Refusal:
         """
         Computes at most `limit` uncomputed tokens, leaving the last; returns how many. Commits directly.
@@ -747,16 +804,9 @@ class Program:
     def release_owner(self, owner: int) -> None | Refusal:
         """Deletes the owner with all its checkpoints."""
 
-    def verify(
-        self,
-        tokens: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)],
-        checkpoints: Sequence[int],
-        salt: str = "",
-        mode: str = "",
-        rope_delta: int = 0,
-    ) -> list[int] | Refusal:
+    def verify(self, prompt: PreparedPrompt, checkpoints: Sequence[int]) -> list[int] | Refusal:
         """
-        How many tokens of the prompt, int32 [n], each checkpoint's ledger begins with, compared exactly.
+        How many tokens of the prompt each checkpoint's ledger begins with, compared exactly.
         """
 
     @property
@@ -769,14 +819,10 @@ class Program:
 
     def statistics(self) -> ProgramStatistics: ...
     def candidates(
-        self,
-        tokens: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)],
-        sources: Sequence[tuple[int, str]],
-        salt: str = "",
-        mode: str = "",
+        self, prompt: PreparedPrompt, sources: Sequence[tuple[int, str]]
     ) -> list[AdmissionCandidate] | Refusal:
         """
-        Root, and each pair of checkpoint and use ('retain', 'consume', 'continue') that can serve this prompt, int32 [n].
+        Root, and each pair of checkpoint and use ('retain', 'consume', 'continue') that can serve this prompt.
         """
 
     def start_transaction(self, plan: ContextPlan) -> ResourceResult | None | Refusal:

@@ -92,7 +92,7 @@ def test_wrong_arguments_are_value_errors(
         lambda program, stale: program.drop(stale, "host"),
         lambda program, stale: program.delete_checkpoint(stale),
         lambda program, stale: program.release_owner(stale),
-        lambda program, stale: program.verify(PROMPT, [stale]),
+        lambda program, stale: program.verify(native.PreparedPrompt(PROMPT), [stale]),
         lambda program, stale: program.capture(stale),
         lambda program, stale: program.capture_shape(stale),
         lambda program, stale: program.finish(stale),
@@ -117,9 +117,9 @@ def test_a_checkpoint_is_what_its_summary_says(program: native.Program, endpoint
     assert summary.valid and summary.device_ready
     owner = native.must(program.owner(summary.owner))
     assert (owner.role, owner.checkpoints) == ("private", [endpoint])
-    assert native.must(program.verify(PROMPT, [endpoint])) == [70]
-    assert native.must(program.verify(PROMPT[:30], [endpoint])) == [30]
-    assert native.must(program.verify(PROMPT, [endpoint], salt="another")) == [0]
+    assert native.must(program.verify(native.PreparedPrompt(PROMPT), [endpoint])) == [70]
+    assert native.must(program.verify(native.PreparedPrompt(PROMPT[:30]), [endpoint])) == [30]
+    assert native.must(program.verify(native.PreparedPrompt(PROMPT, salt="another"), [endpoint])) == [0]
     probe = native.CheckpointProbe(program, endpoint)
     assert len(probe.device_pages()) == 2
     assert probe.page(0).nbytes == program.statistics().page_bytes
@@ -175,8 +175,8 @@ def test_a_handle_of_another_kind_is_stale(program: native.Program, endpoint: in
 
 
 def test_the_rope_delta_is_part_of_an_identity(program: native.Program, endpoint: int) -> None:
-    assert native.must(program.verify(PROMPT, [endpoint])) == [len(PROMPT)]
-    assert native.must(program.verify(PROMPT, [endpoint], rope_delta=3)) == [0]
+    assert native.must(program.verify(native.PreparedPrompt(PROMPT), [endpoint])) == [len(PROMPT)]
+    assert native.must(program.verify(native.PreparedPrompt(PROMPT, rope_delta=3), [endpoint])) == [0]
     refusal = program.open_from(endpoint, 128, rope_delta=3)
     assert isinstance(refusal, native.Refusal)
     assert refusal.kind == "mismatch"
@@ -184,7 +184,10 @@ def test_the_rope_delta_is_part_of_an_identity(program: native.Program, endpoint
     native.must(program.append(moved, PROMPT))
     native.must(program.abort(native.must(program.finish_prefill(moved, native.Sampler()))))
     (other,) = program.owner(native.must(program.finish(moved))).checkpoints
-    assert native.must(program.verify(PROMPT, [endpoint, other], rope_delta=3)) == [0, len(PROMPT)]
+    assert native.must(program.verify(native.PreparedPrompt(PROMPT, rope_delta=3), [endpoint, other])) == [
+        0,
+        len(PROMPT),
+    ]
 
 
 def test_rewrite_frontiers_ascend_within_the_ledger(program: native.Program) -> None:
@@ -203,3 +206,31 @@ def test_nothing_is_condemned_that_nobody_pins(program: native.Program, endpoint
     assert program.statistics().condemned == 0
     native.must(program.delete_checkpoint(endpoint))
     assert program.statistics().condemned == 0
+
+
+def test_a_checkpoint_has_the_digests_of_its_tokens(program: native.Program, endpoint: int) -> None:
+    frontiers = np.array([70, 0, 64, 33], np.int64)
+    digests = native.must(program.checkpoint_digests(endpoint, frontiers))
+    assert digests.tolist() == native.PreparedPrompt(PROMPT).digests(frontiers).tolist()
+    for frontier in (-1, 71):
+        refusal = program.checkpoint_digests(endpoint, np.array([frontier], np.int64))
+        assert isinstance(refusal, native.Refusal)
+        assert (refusal.kind, refusal.wanted, refusal.found) == ("beyond_frontier", frontier, 70)
+
+
+def test_a_prompt_is_appended_where_the_sequence_stands(program: native.Program, endpoint: int) -> None:
+    prompt = native.PreparedPrompt(PROMPT)
+    sequence = native.must(program.open_from(endpoint, 128))
+    native.must(program.append_prompt(sequence, prompt))
+    assert native.must(program.sequence(sequence)).tokens == len(PROMPT)
+    native.must(program.append_prompt(sequence, prompt))
+    assert native.must(program.sequence(sequence)).tokens == len(PROMPT)
+    before = program.fingerprint()
+    for wrong, kind in (
+        (native.PreparedPrompt(PROMPT[:30]), "beyond_frontier"),
+        (native.PreparedPrompt(PROMPT, salt="s"), "mismatch"),
+    ):
+        refusal = program.append_prompt(sequence, wrong)
+        assert isinstance(refusal, native.Refusal)
+        assert refusal.kind == kind
+    assert program.fingerprint() == before

@@ -145,3 +145,24 @@ def test_numbers_that_are_no_int32_are_refused() -> None:
     for wrong in (np.array([1.5, 2.0]), np.array([1, 2], np.int64)):
         with pytest.raises(TypeError):
             native.prefix_digests(b"", b"", 0, wrong, [], [2])
+
+
+def test_a_prepared_prompt_has_the_digests_of_the_chain(rng: random.Random) -> None:
+    tokens = np.array([rng.randrange(-(2**31), 2**31) for _ in range(200)], np.int32)
+    prompt = native.PreparedPrompt(tokens, salt="s", mode="m")
+    assert (prompt.size, prompt.salt, prompt.mode) == (200, "s", "m")
+    assert prompt.tokens.tolist() == tokens.tolist()
+    assert not prompt.tokens.flags.writeable
+    frontiers = np.array([200, 0, 64, 65, 199], np.int64)
+    digests = prompt.digests(frontiers)
+    for frontier, row in zip(frontiers.tolist(), digests, strict=True):
+        assert row.tobytes() == native.prefix_digests(b"s", b"m", 0, tokens, [], [frontier])[0]
+    assert prompt.matches(frontiers, digests).all()
+    assert not native.PreparedPrompt(tokens, salt="t", mode="m").matches(frontiers, digests).any()
+    shorter = native.PreparedPrompt(tokens[:65], salt="s", mode="m")
+    assert shorter.matches(frontiers, digests).tolist() == [False, True, True, True, False]
+    for frontier in (-1, 201):
+        with pytest.raises(ValueError, match="not in the prompt"):
+            prompt.digests(np.array([frontier], np.int64))
+    with pytest.raises(ValueError, match="as many"):
+        prompt.matches(frontiers[:1], digests)

@@ -49,7 +49,8 @@ def endpoint(program: native.Program, tokens: NDArray[np.int32]) -> int:
 
 def root(program: native.Program, tokens: int) -> native.Publication:
     prompt = np.full(tokens, 7, dtype=np.int32)
-    return native.Publication.admission(native.must(program.candidates(prompt, []))[0], tokens)
+    prepared = native.PreparedPrompt(prompt)
+    return native.Publication.admission(native.must(program.candidates(prepared, []))[0], prepared, tokens)
 
 
 def finished(program: native.Program, plan: native.ContextPlan) -> native.ResourceResult:
@@ -72,11 +73,12 @@ def test_a_planned_admission_goes_on_like_a_cold_start(
     expected = sampled_after(program, cold, TOKENS)
     native.must(program.close_sequence(cold))
     checkpoint = endpoint(program, TOKENS[:70])
-    found = native.must(program.candidates(TOKENS, [(checkpoint, use)]))
+    prompt = native.PreparedPrompt(TOKENS)
+    found = native.must(program.candidates(prompt, [(checkpoint, use)]))
     assert [candidate.frontier for candidate in found] == [0, 70]
     assert found[0].is_root
     assert (found[1].checkpoint, found[1].use, found[1].prompt_tokens) == (checkpoint, use, 100)
-    native.must(session.open([native.Publication.admission(one, 128) for one in found], []))
+    native.must(session.open([native.Publication.admission(one, prompt, 128) for one in found], []))
     target = native.must(session.identity(1))
     assessment = native.must(session.assess(target))
     assert assessment.feasible
@@ -84,7 +86,9 @@ def test_a_planned_admission_goes_on_like_a_cold_start(
     result = finished(program, native.must(session.seal(target)))
     assert (result.end, result.removed) == ("committed", [checkpoint] if use == "consume" else [])
     assert result.sequence is not None
-    assert sampled_after(program, result.sequence, TOKENS[70:]) == expected
+    native.must(program.append_prompt(result.sequence, prompt))
+    native.must(program.abort(native.must(program.finish_prefill(result.sequence, native.Sampler()))))
+    assert program.last_logits(0) == expected
     native.must(program.close_sequence(result.sequence))
 
 
@@ -156,13 +160,13 @@ def test_a_plan_is_used_up_and_names_are_checked(program: native.Program, sessio
         lambda: native.Publication.capture(1, kind="anchor"),
         lambda: native.Publication.finish(1, tier="disk"),
         lambda: session.open([], []),
-        lambda: program.candidates(TOKENS[:0], []),
-        lambda: program.candidates(TOKENS, [(1, "borrow")]),
+        lambda: native.PreparedPrompt(TOKENS[:0]),
+        lambda: program.candidates(native.PreparedPrompt(TOKENS), [(1, "borrow")]),
         lambda: program.prove_backfill((-1, 0), (0, 0), [], []),
     ):
         with pytest.raises(ValueError, match=r"."):
             call()
-    assert isinstance(program.candidates(TOKENS, [(1, "retain")]), native.Refusal)
+    assert isinstance(program.candidates(native.PreparedPrompt(TOKENS), [(1, "retain")]), native.Refusal)
     assert isinstance(session.assess(1), native.Refusal)
     assert result.sequence is not None
     proof = native.must(program.prove_backfill((256, 0), (64, 0), [result.sequence], []))
