@@ -158,13 +158,13 @@ def _own(
 
 
 def _message_anchors(boundaries: Boundaries, situation: CaptureSituation) -> list[int]:
-    """Starts of messages in the closed part of the conversation; the first message starts where nothing is saved.
+    """Starts of messages in the closed part of the conversation.
 
     Inside the open turn only its last round matters, and the replay point keeps that (C10); anchors at its rounds would
     push out those before it.
     """
     end = situation.prompt_tokens if boundaries.turn_closure is None else boundaries.turn_closure
-    return [start.frontier for start in boundaries.messages if start.message > 0 and start.frontier < end]
+    return [start.frontier for start in boundaries.messages if start.frontier < end]
 
 
 def _with_otherwise(candidate: CaptureCandidate, kind: CheckpointKind) -> CaptureCandidate:

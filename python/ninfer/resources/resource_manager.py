@@ -146,8 +146,8 @@ class ResourceManager:
     # Reports
 
     def divergence(self, admitted: AdmittedPrompt) -> Shortfall:
-        """Why not more was reused; compares at most 16 continuations. For the beginning of a request, before adoption
-        removes what it starts from, or right after it."""
+        """Why not more will be reused; compares at most 16 continuations. Ask before the transaction starts, which
+        may delete what is compared."""
         shortfall = explain_shortfall(self._catalog, admitted)
         if shortfall.reason is not None:
             self._short[shortfall.reason] += 1
