@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+import numpy as np
+
 from ninfer.native import must
-from ninfer.resources.catalog_entry import CatalogEntry
+from ninfer.resources.catalog_entry import CatalogEntry, Digest
 from ninfer.resources.checkpoint_kind import CheckpointKind
 from ninfer.resources.context_cache_options import ContextCacheOptions
 from ninfer.resources.demand_window import DemandWindow
@@ -93,8 +95,8 @@ class Catalog:
         place = self.place_of.pop(before)
         if self.doomed.pop(before, before) is None:
             self.doomed[after] = None
-        summary = must(self.view.checkpoint(after))
-        entry.checkpoint, entry.frontier, entry.digest = after, summary.frontier, summary.digest
+        entry.checkpoint = after
+        entry.frontier, entry.digest = self._identity(after)
         self.index.set(entry.row, entry.frontier, entry.digest)
         self.place_of[after] = place
 
@@ -135,10 +137,15 @@ class Catalog:
         marks = self.marks.marks_up_to(deepest.frontier)
         self.marks.set(cell.number, must(self.view.checkpoint_digests(deepest.checkpoint, marks)))
 
+    def _identity(self, checkpoint: int) -> tuple[int, Digest]:
+        """Its frontier, and the digest of its tokens."""
+        frontier = must(self.view.checkpoint(checkpoint)).frontier
+        ((low, high),) = must(self.view.checkpoint_digests(checkpoint, np.array([frontier], dtype=np.int64)))
+        return frontier, (int(low), int(high))
+
     def _entered(self, checkpoint: int, kind: CheckpointKind, row: int) -> CatalogEntry:
         assert checkpoint not in self.place_of, checkpoint
-        summary = must(self.view.checkpoint(checkpoint))
-        entry = CatalogEntry(checkpoint, kind, summary.frontier, summary.digest, row)
+        entry = CatalogEntry(checkpoint, kind, *self._identity(checkpoint), row)
         self.index.set(row, entry.frontier, entry.digest)
         self.entry_of_row[row] = entry
         return entry

@@ -35,14 +35,12 @@ class OwnerFacts(Protocol):
 
 
 class CheckpointFacts(Protocol):
-    """native.CheckpointSummary. digest: of its tokens, low and high half."""
+    """native.CheckpointSummary."""
 
     @property
     def owner(self) -> int: ...
     @property
     def frontier(self) -> int: ...
-    @property
-    def digest(self) -> tuple[int, int]: ...
     @property
     def pages_on_device(self) -> int: ...
     @property
