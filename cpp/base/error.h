@@ -1,6 +1,7 @@
 #pragma once
 
-// The short list of exceptions for a failing world. Our own bugs assert, an expected "no" is a Result.
+// The short list of exceptions for a failing world. Our own bugs assert, an expected "no" is a Result. A call to the
+// system that failed over neither a file nor memory is a std::system_error, OSError in Python.
 
 #include <stdexcept>
 #include <string>

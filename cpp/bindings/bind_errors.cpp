@@ -1,6 +1,8 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
+#include <system_error>
+
 #include "cpp/base/error.h"
 #include "cpp/bindings/bindings.h"
 #include "cpp/state/refusal.h"
@@ -11,7 +13,7 @@ namespace ninfer::bindings {
 
 namespace {
 
-// A failing world becomes the typed exceptions of ninfer.errors.
+// A failing world becomes the typed exceptions of ninfer.errors, and OSError.
 void translate(const std::exception_ptr& pointer, void*) {
     try {
         std::rethrow_exception(pointer);
@@ -22,6 +24,9 @@ void translate(const std::exception_ptr& pointer, void*) {
     } catch (const OutOfMemoryError& error) {
         const nb::object type = nb::module_::import_("ninfer.errors").attr("CapacityError");
         PyErr_SetString(type.ptr(), error.what());
+    } catch (const std::system_error& error) {
+        const nb::object value = nb::make_tuple(error.code().value(), error.what());
+        PyErr_SetObject(PyExc_OSError, value.ptr());
     }
 }
 

@@ -29,5 +29,6 @@ void bind_transition_values(nanobind::module_& module);
 void bind_transitions(nanobind::class_<Program>& program);
 void bind_testing(nanobind::module_& module);
 void bind_digest(nanobind::module_& module);
+void bind_wake_up(nanobind::module_& module);
 
 }  // namespace ninfer::bindings

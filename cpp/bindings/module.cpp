@@ -8,4 +8,5 @@ NB_MODULE(_core, module) {
     ninfer::bindings::bind_program(module);
     ninfer::bindings::bind_testing(module);
     ninfer::bindings::bind_digest(module);
+    ninfer::bindings::bind_wake_up(module);
 }

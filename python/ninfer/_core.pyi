@@ -958,3 +958,19 @@ def prefix_digests(
     """
     The chained digests of docs/formats/prefix_digest.md at ascending frontiers, 16 bytes each. A span is (begin, type, positions, steps, media), media (digest low, digest high, offset) or None; without spans all is text.
     """
+
+class WakeUp:
+    """
+    Wakes a loop that waits for file descriptors; see cpp/base/wake_up.h. No call waits or releases the GIL. OSError where the system has no descriptor left.
+    """
+
+    def __init__(self) -> None: ...
+    @property
+    def file_descriptor(self) -> int:
+        """Readable from `signal` to `acknowledge`; closed when the object goes."""
+
+    def signal(self) -> None:
+        """From any thread. Signals add up to one until they are acknowledged."""
+
+    def acknowledge(self) -> bool:
+        """Whether there was a signal since the last call."""
