@@ -50,10 +50,13 @@ def create_app(engine: EnginePort, router: EventRouter, model: ServedModel, opti
         # What was loaded lives as long as the server. Walking over it in every full collection would hold up all
         # answers for tens of milliseconds.
         gc.freeze()
-        yield
-        gc.unfreeze()
-        server.generations.close()
-        server.text_workers.close()
+        try:
+            yield
+        finally:
+            gc.unfreeze()
+            server.generations.close()
+            server.text_workers.close()
+            router.unbind()
 
     # The framework's own pages are open to all, and load programs from other servers.
     app = FastAPI(title="NInfer", version=_API_VERSION, lifespan=lifespan, openapi_url=None)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TypeVar
+from functools import partial
 
 from ninfer.engine.events import Cancelled, EngineEvent, Failed, Finished
+from ninfer.serving.loop_mailbox import LoopMailbox
 
 # A reader that lags further behind than this is no reader; at fifty tokens a second, it has not read for minutes.
 MAX_WAITING_EVENTS = 8192
-Told = TypeVar("Told")
 
 
 class RequestEvents:
@@ -49,31 +49,43 @@ class RequestEvents:
 
 
 class EventRouter:
-    """Gives each request its events. `hand_over` may be called from any thread, the rest only on the event loop.
+    """Gives each request its events. `hand_over` and `close` may be called from any thread, the rest on the event loop.
+
+    Life: `bind`; `hand_over` as often as there is something to tell; `close`; `unbind`. Neither of the last two has to
+    wait for the engine: what it says after `unbind`, or to a loop that is closed, is dropped.
 
     An entry begins with `claim` or with the first event, whichever comes first, and ends once the request has ended and
     its reader has let go. Every request ends, so no entry stays.
     """
 
     def __init__(self) -> None:
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._mailbox: LoopMailbox | None = None
         self._entries: dict[int, RequestEvents] = {}
         self.closed = asyncio.Event()
 
     def bind(self, loop: asyncio.AbstractEventLoop) -> None:
         """Before the first request."""
-        self._loop = loop
+        self._mailbox = LoopMailbox(loop)
+
+    def unbind(self) -> None:
+        """On the loop, after the last request. Nothing comes any more, so whatever has not ended yet ends here."""
+        self._bound.close()
+        self._end_all("shutdown")
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        return self._bound.loop
 
     @property
     def open_entries(self) -> int:
         return len(self._entries)
 
     def hand_over(self, batch: list[tuple[int, list[EngineEvent]]]) -> None:
-        self._tell(self._dispatch, batch)
+        self._bound.post(partial(self._dispatch, batch))
 
     def close(self, reason: str) -> None:
         """From any thread, once no request is taken any more: whatever has not ended yet ends with Cancelled."""
-        self._tell(self._close, reason)
+        self._bound.post(partial(self._close, reason))
 
     def claim(self, request_id: int) -> RequestEvents:
         return self._entries.setdefault(request_id, RequestEvents())
@@ -85,11 +97,10 @@ class EventRouter:
         if entry.ended:
             del self._entries[request_id]
 
-    def _tell(self, do: Callable[[Told], None], what: Told) -> None:
-        assert self._loop is not None, "the router is bound before the first request"
-        # Where the loop is closed, the server is gone, and so is everybody who listened.
-        with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(do, what)
+    @property
+    def _bound(self) -> LoopMailbox:
+        assert self._mailbox is not None, "the router is bound before the first request"
+        return self._mailbox
 
     def _dispatch(self, batch: list[tuple[int, list[EngineEvent]]]) -> None:
         for request_id, events in batch:
@@ -100,4 +111,7 @@ class EventRouter:
 
     def _close(self, reason: str) -> None:
         self.closed.set()
+        self._end_all(reason)
+
+    def _end_all(self, reason: str) -> None:
         self._dispatch([(name, [Cancelled(reason)]) for name, entry in self._entries.items() if not entry.ended])

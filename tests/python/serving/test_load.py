@@ -238,13 +238,12 @@ def footprint(load: Load) -> Footprint:
 def held(load: Load) -> dict[str, int]:
     snapshot = load.service.snapshot()
     statistics = load.witness.program.statistics()
-    assert load.router._loop is not None
     return {
         "live requests": len(snapshot.requests),
         "lanes": statistics.lanes_open,
         "pages": statistics.pages_total - statistics.pages_free,
         "routed requests": load.router.open_entries,
-        "tasks": len(asyncio.all_tasks(load.router._loop)),
+        "tasks": len(asyncio.all_tasks(load.router.loop)),
         "threads": threading.active_count(),
         "files and sockets": len(list(Path("/proc/self/fd").iterdir())),
     }
