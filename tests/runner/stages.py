@@ -170,6 +170,11 @@ def _sim(settings: Settings) -> Sequence[Command]:
     return [Command([simulator, "--scope", scope, "--steps", "10000000"]) for scope in ("stores", "all")]
 
 
+def _mutations(settings: Settings) -> Sequence[Command]:
+    folder = settings.build("mutations")
+    return [_module("tests.sim.mutations", "--work", str(folder), "--report", str(settings.logs / "mutations.md"))]
+
+
 def _overhead(settings: Settings) -> Sequence[Command]:
     script = str(settings.root / "bench" / "engine" / "round_overhead.py")
     return [Command([sys.executable, script, "--rounds", "200"], undecided_code=EXIT_INVALID)]
@@ -200,6 +205,13 @@ STAGES = (
         _sim,
         needs=("build",),
         limit_s=3600,
+        tiers=("long",),
+    ),
+    Stage(
+        "mutations",
+        "faults made by hand and generated ones, in a copy of the sources, are seen by some test",
+        _mutations,
+        limit_s=14400,
         tiers=("long",),
     ),
     Stage(

@@ -70,7 +70,7 @@ def test_undecided_is_reported_and_does_not_fail(settings: Settings, capsys: pyt
 
 def test_the_simulator_and_benches_run_in_the_long_tier_alone(settings: Settings) -> None:
     names = {tier: [stage.name for stage in of_tier(tier)] for tier in ("ci", "long")}
-    assert [name for name in names["long"] if name not in names["ci"]] == ["sim", "overhead", "peers"]
+    assert [name for name in names["long"] if name not in names["ci"]] == ["sim", "mutations", "overhead", "peers"]
     assert set(names["ci"]) < set(names["long"]) == {stage.name for stage in STAGES}
 
 

@@ -148,6 +148,36 @@ TEST_F(ProgramTest, PendingBatchFreezesItsMembersUntilOneEnding) {
     EXPECT_EQ(program->find(handle).value()->length, 6);
 }
 
+TEST_F(ProgramTest, EndedBatchDoesNotEndALaterOne) {
+    const auto program = make_program(default_options());
+    const auto handle = open(*program, random_tokens(5), 3);
+    const auto first = program->finish_prefill({handle, {}}).value();
+    ASSERT_TRUE(program->commit(first, std::span(kAccept).first(1)).has_value());
+    const auto later = program->decode(std::array{RowRequest{handle, {}}}).value();
+    const auto ended = static_cast<std::int64_t>(first.id);
+    const auto pending = static_cast<std::int64_t>(later.id);
+    expect_refusal(program->commit(first, std::span(kAccept).first(1)), RefusalKind::kNoPendingBatch, ended, pending);
+    expect_refusal(program->abort(first), RefusalKind::kNoPendingBatch, ended, pending);
+    EXPECT_EQ(program->find(handle).value()->length, 6);
+    ASSERT_TRUE(program->commit(later, std::span(kAccept).first(1)).has_value());
+    EXPECT_EQ(program->find(handle).value()->length, 7);
+}
+
+TEST_F(ProgramTest, RowOfWhichNothingIsAcceptedGetsNoToken) {
+    const auto program = make_program(default_options());
+    const auto kept = open(*program, random_tokens(5), 3);
+    const auto cancelled = open(*program, random_tokens(7), 3);
+    run_prompt(*program, kept, 64);
+    run_prompt(*program, cancelled, 64);
+    const auto before = program->tokens(cancelled).value();
+    const auto batch = program->decode(std::array{RowRequest{cancelled, {}}, RowRequest{kept, {}}}).value();
+    ASSERT_TRUE(program->commit(batch, std::array{0, 1}).has_value());
+    EXPECT_EQ(program->tokens(cancelled).value(), before);
+    EXPECT_EQ(program->find(cancelled).value()->uncomputed(), 0);
+    EXPECT_EQ(program->tokens(kept).value().size(), 7U);
+    EXPECT_EQ(program->tokens(kept).value().back(), batch.sampled[1].id);
+}
+
 TEST_F(ProgramTest, BatchOfAnotherProgramIsRefused) {
     const auto program = make_program(default_options());
     const auto other = make_program(default_options());

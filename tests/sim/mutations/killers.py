@@ -59,7 +59,7 @@ def all_killers(root: Path, seed: int) -> list[Killer]:
     killers = [Killer(name, name, folder) for folder, name in tests]
     for scope in ("stores", "all"):
         for steps, offset in ((20_000, 0), (20_000, 1), (200_000, 2)):
-            run = f"--scope {scope} --faults on --steps {steps} --seed {seed + offset}"
+            run = f"--scope {scope} --steps {steps} --seed {seed + offset}"
             killers.append(Killer(f"ninfer_sim {run}", "ninfer_sim", "tests/sim", tuple(run.split())))
     return killers
 
@@ -106,7 +106,7 @@ def run_once(killer: Killer, build: Path, seed: int, mutant: int, limit_s: float
         finally:
             _end(process)
         words.seek(0)
-        said = words.read(_MOST_WORDS_BYTES).decode("utf-8", errors="replace")
+        said = words.read(_MOST_WORDS_BYTES).decode("utf-8", errors="replace").replace(f"{build.parent}/tree/", "")
     seconds = time.monotonic() - start
     if code == _OVER_TIME:
         return code, f"over {limit_s:.0f} s", seconds

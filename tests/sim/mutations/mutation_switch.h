@@ -81,7 +81,7 @@ auto answer_of(const Caught<Left, Infix<kMutant, OriginalOp, MutantOp>>& caught,
     }                                                                                                               \
     template <typename Left, int kMutant, typename OriginalOp, typename MutantOp, typename Right>                   \
     auto operator operation(const Caught<Left, Infix<kMutant, OriginalOp, MutantOp>>& caught, const Right& right) { \
-        return ::ninfer::mutation::answer_of(caught, right);                                                                                \
+        return ::ninfer::mutation::answer_of(caught, right);                                                        \
     }
 NINFER_MUTATION_INFIX(<)
 NINFER_MUTATION_INFIX(<=)
