@@ -33,7 +33,7 @@ from ninfer.resources.divergence import AdmittedPrompt
 from ninfer.resources.evidence import Evidence
 from ninfer.resources.reuse_key import ReuseKey
 from tests.fixtures.planned_admissions import Admitted, PlannedAdmissions
-from tests.fixtures.smallest_hybrid import VOCABULARY, smallest_hybrid
+from tests.fixtures.smallest_models import VOCABULARY, smallest_hybrid
 
 TOKENS = 240_000
 CONVERSATIONS = 1000

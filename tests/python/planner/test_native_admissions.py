@@ -15,7 +15,7 @@ from ninfer.resources.retention import RetentionClass
 from ninfer.resources.reuse_key import ReuseKey
 from tests.fixtures.planned_admissions import Admitted, PlannedAdmissions
 from tests.fixtures.seed import SEED
-from tests.fixtures.smallest_hybrid import VOCABULARY, smallest_hybrid
+from tests.fixtures.smallest_models import VOCABULARY, smallest_hybrid, smallest_llama
 
 AMPLE = {"kv_pages": 400, "checkpoint_slots": 100}
 TEXT = np.random.default_rng(3).integers(1, VOCABULARY, 2000).astype(np.int32).tolist()
@@ -37,6 +37,11 @@ def requests_on(
     for name, value in fixed.items():
         setattr(fields, name, value)
     return PlannedAdmissions(native.Program(model, "bf16", fields), ContextCacheOptions(**options), most_captures)
+
+
+@pytest.fixture(scope="module")
+def llama() -> native.ModelSource:
+    return smallest_llama()
 
 
 @pytest.fixture
@@ -73,6 +78,22 @@ def test_a_warm_start_computes_what_a_cold_one_does(requests: PlannedAdmissions,
     assert logits(requests, warm) == expected
     requests.manager.check_invariants()
     requests.program.check_invariants()
+
+
+@pytest.mark.parametrize("shared", [9, 40, 70, 299, 400])
+def test_without_recurrent_layers_any_prefix_is_reused(llama: native.ModelSource, shared: int) -> None:
+    requests = requests_on(llama, AMPLE)
+    requests.keep(TEXT[:400], S)
+    tokens = TEXT[:shared] + TEXT[900:1000]
+    expected = cold_logits(requests, tokens)
+    warm = requests.admit(prompt(tokens), S, len(tokens))
+    assert warm.frontier == (shared if shared >= 16 else 0), "16 tokens more or less are not looked for"
+    assert logits(requests, warm) == expected
+    again = requests.admit(prompt(TEXT[:400]), ReuseKey(), 400)
+    # What goes on from the end takes the conversation over, and here it was discarded with it.
+    assert again.frontier == (399 if shared < 400 else 0), "a branch leaves the conversation alone"
+    requests.discard(again)
+    requests.manager.check_invariants()
 
 
 def test_an_endpoint_far_above_stays_as_an_anchor(requests: PlannedAdmissions) -> None:
@@ -155,9 +176,11 @@ class RandomTenants:
 
 
 @pytest.mark.parametrize("seed", [SEED, SEED + 1])
-def test_random_tenants(model: native.ModelSource, seed: int) -> None:
+@pytest.mark.parametrize("family", ["hybrid", "llama"])
+def test_random_tenants(model: native.ModelSource, llama: native.ModelSource, family: str, seed: int) -> None:
     sizes = {"kv_pages": 24, "checkpoint_slots": 5}
-    requests = requests_on(model, sizes, 3, max_private_continuations=4, max_long_anchors_per_continuation=2)
+    source = model if family == "hybrid" else llama
+    requests = requests_on(source, sizes, 3, max_private_continuations=4, max_long_anchors_per_continuation=2)
     tenants = RandomTenants(requests, random.Random(seed))
     for _ in range(400):
         tenants.step()
