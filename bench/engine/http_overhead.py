@@ -88,7 +88,9 @@ def measure(model: LoadedModel, rows: int, rounds: int, late_us: float) -> Measu
     capacity = replace(model.capacity, max_concurrency=rows, kv_pages=1 << 20)
     stand_in: Any = program
     service = EngineService(
-        replace(model, program=stand_in, capacity=capacity), max_queued=64, hand_over=router.hand_over
+        replace(model, program=stand_in, options=replace(model.options, context_cache=False), capacity=capacity),
+        max_queued=64,
+        hand_over=router.hand_over,
     )
     measured = Measured()
     rendering = threading.Event()

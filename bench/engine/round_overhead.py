@@ -22,20 +22,23 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # so that this also runs as a script
 
+import numpy as np
+
 import ninfer
 from bench.engine.http_overhead import STREAMS, UNIT_SECONDS, SleepingProgram, exact_sleeps, measure
 from bench.support.machine import describe_machine
 from bench.support.other_work import OtherWork
+from ninfer import native
 from ninfer.demo import HYBRID_DIRECTORY
+from ninfer.engine.copies import CopyBudget
 from ninfer.engine.generation_plan import plan_generation
 from ninfer.engine.intake import Intake
 from ninfer.engine.loaded_model import LoadedModel
+from ninfer.engine.loop_assembly import make_loop, make_parts
 from ninfer.engine.output_session import OutputSession
 from ninfer.engine.publisher import Publisher
 from ninfer.engine.request import Request
 from ninfer.engine.sampling_params import SamplingParams
-from ninfer.engine.scheduler import Scheduler
-from ninfer.engine.step_loop import StepLoop
 from tests.fixtures.fake_program import FakeProgram
 
 LIMITS_US = {1: 40.0, 8: 300.0}
@@ -70,7 +73,8 @@ class TimedProgram:
 
 def overheads_us(model: LoadedModel, rows: int, rounds: int) -> tuple[list[float], list[float]]:
     """Microseconds outside and inside the program, one entry per round of `rows` rows."""
-    program = TimedProgram(model.program)
+    program: Any = TimedProgram(model.program)
+    planning = native.PlanningSession(model.program) if model.options.context_cache else None
     intake = Intake(rows)
     told = 0
 
@@ -78,16 +82,17 @@ def overheads_us(model: LoadedModel, rows: int, rounds: int) -> tuple[list[float
         nonlocal told
         told += len(batch)
 
-    scheduler = Scheduler(model.capacity.max_concurrency, model.prefill_chunk)
-    loop = StepLoop(program, scheduler, intake, Publisher(hand_over), time.monotonic)  # type: ignore[arg-type]
+    parts = make_parts(replace(model, program=program), intake, Publisher(hand_over), time.monotonic, CopyBudget())
+    loop = make_loop(model, parts, planning)
     params = SamplingParams(
         max_tokens=rounds + WARM_UP_ROUNDS + 2 * rows + 8, temperature=0.8, top_k=40, ignore_eos=True, stop=("\0never",)
     )
     for number in range(rows):
         plan = plan_generation(model, [25 + number] * 16, params)
         output = OutputSession(model.frontend.tokenizer, plan, model.files.config.vocab_size)
-        intake.post(Request(number + 1, plan, output, None, time.monotonic(), deadline=time.monotonic() + 3600))
-    while len(scheduler.decoding) < rows:
+        prompt = native.PreparedPrompt(np.asarray(plan.prompt, np.int32))
+        intake.post(Request(number + 1, plan, output, prompt, None, time.monotonic(), time.monotonic() + 3600))
+    while len(parts.scheduler.decoding) < rows:
         loop.boundary()
     for _ in range(WARM_UP_ROUNDS):
         loop.boundary()
@@ -127,7 +132,8 @@ def lateness_us(model: LoadedModel, rows: int, rounds: int, report: Report) -> f
 
     What the engine does after a sleep is slower than after work: the processor has forgotten it.
     """
-    sleeping = replace(model, program=SleepingProgram(rows))  # type: ignore[arg-type]  # a stand-in
+    program: Any = SleepingProgram(rows)
+    sleeping = replace(model, program=program, options=replace(model.options, context_cache=False))
     outside, inside = overheads_us(sleeping, rows, rounds)
     report.show("units of 5 ms, nobody attached", rows, outside)
     return statistics.median(inside) - UNIT_SECONDS * 1e6
@@ -142,7 +148,9 @@ def main() -> int:
     report = Report()
     others = OtherWork()
     with ninfer.load(HYBRID_DIRECTORY, max_concurrency=8) as engine:
-        fake = replace(engine.model, program=FakeProgram(lanes=8))  # type: ignore[arg-type]  # a stand-in
+        without_cache = replace(engine.model.options, context_cache=False)
+        program: Any = FakeProgram(lanes=8)
+        fake = replace(engine.model, program=program, options=without_cache)
         for name, model in (("no program", fake), ("demo model", engine.model)):
             for rows, limit in LIMITS_US.items():
                 outside, inside = overheads_us(model, rows, rounds)

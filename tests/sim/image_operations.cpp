@@ -81,9 +81,7 @@ void open_image(SimContext& context) {
 }
 
 void fork_image(SimContext& context) {
-    const bool elsewhere = context.random.percent(5);
-    const ImageId id = context.draw_image(
-        [&](const ModelImage& image) { return elsewhere ? is_frozen(image) && !image.on_device : can_fork(image); });
+    const ImageId id = context.draw_image(can_fork);
     context.tell("fork image %llx", shown(id.value));
     Expected expected = not_frozen(context, id);
     if (!expected && !find_image(context, id)->on_device) expected = Refusal{kNotOnDevice, 1, 0};
@@ -134,10 +132,7 @@ void restore_image(SimContext& context) {
 }
 
 void run_image_unit(SimContext& context) {
-    const bool any = context.random.percent(30);  // else none that is being copied: it would be outdated
-    const ImageId id = context.draw_image([&](Key key, const ModelImage& image) {
-        return can_compute(image) && (any || !context.model.image_copying(key));
-    });
+    const ImageId id = context.draw_image(can_compute);
     context.tell("image unit %llx", shown(id.value));
     Expected expected = not_active(context, id);
     if (!expected && find_image(context, id)->unsettled) expected = Refusal{kUnsettled, 0, 1};

@@ -51,10 +51,7 @@ class SimContext {
         const auto found = model.pages.find(key);
         return {found == model.pages.end() ? forge(model.page_handles) : found->second.handle};
     }
-    template <typename Wanted>
-    CopyId draw_copy(Wanted&& wanted) {
-        return {draw(model.copies, model.copy_handles, wanted)};
-    }
+    CopyId draw_copy(bool ended);
     int draw_frontier(int limit);  // near the borders of pages, sometimes beyond the limit
 
     // Whether the operation, if it is done, changes anything in the stores.

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from ninfer.engine.output_session import FinishReason, TokenLogprob
+from ninfer.engine.reuse_report import ReuseReport
 
 
 @dataclass(frozen=True, slots=True)
 class PrefillProgress:
-    """How much of the prompt is computed, in tokens; only for a request that asked for it."""
+    """How much of the prompt is done, in tokens; only for a request that asked for it. cached: the reused ones of those
+    that are done."""
 
     processed: int
     total: int
+    cached: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,8 @@ class RequestTimings:
     """prompt_n: prompt tokens the native steps computed, by their own counter; cache_n: those they did not have to.
 
     queue_ms: from the request's arrival to admission; prompt_ms: from there to the first token; predicted_ms: from
-    there to the last. max_tokens: the limit of the output after it was lowered to what the context holds.
+    there to the last. planning_us: how long the engine looked for the best start, in all attempts. max_tokens: the
+    limit of the output after it was lowered to what the context holds.
     """
 
     prompt_n: int
@@ -47,13 +51,14 @@ class RequestTimings:
 @dataclass(frozen=True, slots=True)
 class Finished:
     """The output is complete. completion_tokens counts every computed token, the end token too. stop_string: the one
-    that ended it, if one did."""
+    that ended it, if one did. reuse: from where the prompt went on."""
 
     finish_reason: FinishReason
     timings: RequestTimings
     prompt_tokens: int
     completion_tokens: int
     stop_string: str | None = None
+    reuse: ReuseReport = field(default_factory=ReuseReport)
 
 
 DEADLINE = "deadline"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 
+from ninfer.engine.catalog_view import CatalogView
 from ninfer.engine.request import Request
 from ninfer.errors import EngineFailedError, QueueFullError
 
@@ -24,7 +26,7 @@ class Intake:
     """Life: open until `close`; then every `post` is refused with the reason given there.
 
     `live` holds every request from its submission until its last event is about to be told; at most `capacity` of them.
-    Only the engine's thread calls `take`, `wait`, `forget`, `close` and sets `retry_after`.
+    Only the engine's thread calls `take`, `take_questions`, `wait`, `forget`, `close` and sets `retry_after`.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -32,6 +34,7 @@ class Intake:
         self._changed = threading.Condition()
         self._submissions: list[Request] = []
         self._cancels: dict[int, str] = {}
+        self._questions: list[Future[CatalogView]] = []
         self._live: dict[int, Request] = {}
         self._closed: str | None = None
         self._has_mail = False
@@ -56,6 +59,16 @@ class Intake:
                 self._cancels.setdefault(request_id, reason)
                 self._notify()
 
+    def ask(self) -> Future[CatalogView]:
+        """The engine's thread will answer between two model units. Raises EngineFailedError once closed."""
+        question: Future[CatalogView] = Future()
+        with self._changed:
+            if self._closed is not None:
+                raise EngineFailedError(self._closed)
+            self._questions.append(question)
+            self._notify()
+        return question
+
     def stop(self) -> None:
         with self._changed:
             self.stopping = True
@@ -75,6 +88,13 @@ class Intake:
             self._submissions, self._cancels, self._has_mail = [], {}, False
         return mail
 
+    def take_questions(self) -> list[Future[CatalogView]]:
+        if not self._questions:
+            return []
+        with self._changed:
+            questions, self._questions = self._questions, []
+        return questions
+
     def wait(self) -> None:
         """Returns once there is mail or the engine is to stop."""
         with self._changed:
@@ -88,6 +108,9 @@ class Intake:
     def close(self, reason: str) -> None:
         with self._changed:
             self._closed = reason
+            questions, self._questions = self._questions, []
+        for question in questions:
+            question.set_exception(EngineFailedError(reason))
 
     def _notify(self) -> None:
         self._has_mail = True

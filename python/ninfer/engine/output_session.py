@@ -64,6 +64,11 @@ class OutputSession:
         """The stop string that ended the output, if one did."""
         return self._text.stop_string
 
+    @property
+    def is_canonical(self) -> bool:
+        """Whether a later prompt can contain the accepted output token by token."""
+        return True
+
     def push(self, token: native.SampledToken) -> GenerationStep:
         """What the token adds. The caller has it committed before it shows any of this."""
         token_id: int = token.id

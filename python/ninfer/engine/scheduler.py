@@ -1,8 +1,9 @@
-"""Who runs next: the head of the queue, one staged prefill, and all ready rows in every decode round."""
+"""Who runs next: the head of the queue, one staged prompt, and all ready rows in every decode round."""
 
 from __future__ import annotations
 
 from collections import deque
+from itertools import islice
 
 from ninfer.engine.capacity import PAGE_TOKENS
 from ninfer.engine.request import Request, RequestState, move
@@ -14,9 +15,9 @@ _DECODING_CHUNK_DIVISOR = 5
 class Scheduler:
     """Order and membership; it computes nothing and knows no program.
 
-    Invariants: requests start in the order of their submission, nobody overtakes a head that does not fit yet. At most
-    one request is PREFILLING (`staged`). Exactly the DECODING ones are in `decoding`, oldest first. A request is in one
-    place; an ended one in none.
+    Invariants: the queue is in the order of submission. At most one request is MATERIALIZING or PREFILLING (`staged`).
+    Exactly the DECODING ones are in `decoding`, oldest first, and exactly the TERMINAL_PENDING ones in `ending`. A
+    request is in one place; an ended one in none.
     """
 
     def __init__(self, max_concurrency: int, prefill_chunk: int) -> None:
@@ -24,14 +25,14 @@ class Scheduler:
         self._chunk = prefill_chunk
         self._decoding_chunk = min(prefill_chunk, max(PAGE_TOKENS, prefill_chunk // _DECODING_CHUNK_DIVISOR))
         self._queue: deque[Request] = deque()
-        self._blocked = False
         self.staged: Request | None = None
         self.decoding: list[Request] = []
+        self.ending: list[Request] = []
 
     @property
     def running(self) -> int:
-        """Requests that hold a sequence."""
-        return len(self.decoding) + (self.staged is not None)
+        """Requests that hold a sequence, or are about to."""
+        return len(self.decoding) + len(self.ending) + (self.staged is not None)
 
     @property
     def queued(self) -> int:
@@ -40,6 +41,12 @@ class Scheduler:
     @property
     def idle(self) -> bool:
         return not self._queue and self.running == 0
+
+    @property
+    def prefilling(self) -> Request | None:
+        """The staged request, if it has its sequence."""
+        staged = self.staged
+        return staged if staged is not None and staged.state is RequestState.PREFILLING else None
 
     @property
     def prefill_limit(self) -> int:
@@ -51,21 +58,38 @@ class Scheduler:
         self._queue.append(request)
 
     def candidate(self) -> Request | None:
-        """The head of the queue, if it may start now; None while nothing has changed since it was refused."""
-        if self.staged is not None or self._blocked or not self._queue or self.running >= self._lanes:
+        """The head of the queue, if a lane is free and no other prompt is staged."""
+        if self.staged is not None or not self._queue or self.running >= self._lanes:
             return None
         return self._queue[0]
 
-    def refuse(self) -> None:
-        """The candidate does not fit; it keeps its place and is tried again once another request has ended."""
-        assert self._queue and self.running > 0, "a head that does not fit an idle engine would wait for ever"
-        self._blocked = True
+    def behind_head(self) -> list[Request]:
+        """Those that may only start before the head if they do not make it wait longer."""
+        return list(islice(self._queue, 1, None))
 
-    def stage(self, request: Request) -> None:
-        """The candidate has its sequence and starts its prompt."""
-        assert self.staged is None and self._queue[0] is request, request.id
-        move(self._queue.popleft(), RequestState.PREFILLING)
+    def donors(self, head: Request) -> list[Request]:
+        """Running requests that were not admitted before the head: it waits for their end anyway."""
+        running = [*self.decoding, *self.ending]
+        return [one for one in running if one.overtook is not head]
+
+    def stage(self, request: Request, state: RequestState) -> None:
+        """The request leaves the queue and begins, MATERIALIZING or PREFILLING."""
+        assert self.staged is None and state in (RequestState.MATERIALIZING, RequestState.PREFILLING), request.id
+        self._queue.remove(request)
+        move(request, state)
         self.staged = request
+
+    def start_prefill(self, request: Request) -> None:
+        """The staged request has its sequence now."""
+        assert self.staged is request, request.id
+        move(request, RequestState.PREFILLING)
+
+    def put_back(self, request: Request) -> None:
+        """The staged request could not get its sequence: it has its old place in the queue again."""
+        assert self.staged is request, request.id
+        move(request, RequestState.QUEUED)
+        self.staged = None
+        self._queue.insert(sum(one.id < request.id for one in self._queue), request)
 
     def start_decoding(self, request: Request) -> None:
         """The staged request's prompt is computed and its first token accepted."""
@@ -74,14 +98,24 @@ class Scheduler:
         self.staged = None
         self.decoding.append(request)
 
+    def close(self, request: Request) -> None:
+        """The request computes no more, but holds its sequence until `end`."""
+        self._take_out(request)
+        move(request, RequestState.TERMINAL_PENDING)
+        self.ending.append(request)
+
     def end(self, request: Request, state: RequestState) -> None:
         """Takes the request out, wherever it is."""
+        self._take_out(request)
+        move(request, state)
+        assert request.ended, state
+
+    def _take_out(self, request: Request) -> None:
         if request.state is RequestState.QUEUED:
             self._queue.remove(request)
         elif self.staged is request:
             self.staged = None
+        elif request.state is RequestState.TERMINAL_PENDING:
+            self.ending.remove(request)
         else:
             self.decoding.remove(request)
-        move(request, state)
-        assert request.ended, state
-        self._blocked = False

@@ -11,15 +11,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
+from ninfer import native
+from ninfer.engine.catalog_view import CatalogView
+from ninfer.engine.copies import CopyBudget
 from ninfer.engine.events import Deliver, HandOver
 from ninfer.engine.generation_plan import plan_generation
 from ninfer.engine.intake import Intake
 from ninfer.engine.loaded_model import LoadedModel
+from ninfer.engine.loop_assembly import make_loop, make_parts
 from ninfer.engine.output_session import OutputSession
 from ninfer.engine.publisher import Publisher
 from ninfer.engine.request import EngineRequest, Request, RequestState
-from ninfer.engine.scheduler import Scheduler
-from ninfer.engine.step_loop import StepLoop
 
 _LOG = logging.getLogger(__name__)
 # The worker wants the interpreter back right after a unit; Python's 5 ms would be a sixth of a decode round.
@@ -62,8 +66,8 @@ class EngineSnapshot:
 class EngineService:
     """Life: made, `start`, ready, then failed (an exception in the worker) or stopped (`stop`); never started again.
 
-    From `start` on, nothing else may use the model's program. `submit`, `cancel`, `health` and `snapshot` may be called
-    from any thread. Requests submitted before `start` wait.
+    From `start` on, nothing else may use the model's program. `submit`, `cancel`, `health`, `snapshot` and `catalog`
+    may be called from any thread. Requests submitted before `start` wait.
     """
 
     def __init__(
@@ -73,16 +77,19 @@ class EngineService:
         max_queued: int,
         hand_over: HandOver | None = None,
         clock: Callable[[], float] = time.monotonic,
+        copy_budget: CopyBudget | None = None,
+        planning: native.PlanningSession | None = None,
     ) -> None:
-        """max_queued: requests that may wait beside max_concurrency running ones. hand_over: see `submit`."""
+        """max_queued: requests that may wait beside max_concurrency running ones. hand_over: see `submit`. planning:
+        for a model whose program is a stand-in for the one that it plans with."""
         lanes = model.capacity.max_concurrency
         self._model = model
         self._hand_over = hand_over
         self._clock = clock
         self._ids = itertools.count(1)
         self._intake = Intake(lanes + max_queued)
-        scheduler = Scheduler(lanes, model.prefill_chunk)
-        self._loop = StepLoop(model.program, scheduler, self._intake, Publisher(hand_over), clock)
+        parts = make_parts(model, self._intake, Publisher(hand_over), clock, copy_budget or CopyBudget())
+        self._loop = make_loop(model, parts, planning)
         self._thread = threading.Thread(target=self._work, name="ninfer-engine", daemon=True)
         self._health = EngineHealth("starting")
         self._switch_seconds = sys.getswitchinterval()
@@ -111,15 +118,18 @@ class EngineService:
         arrived = self._clock() if request.arrived is None else request.arrived
         plan = plan_generation(self._model, request.prompt, request.params)
         output = OutputSession(self._model.frontend.tokenizer, plan, self._model.files.config.vocab_size)
+        key = request.cache.key()
         record = Request(
             id=next(self._ids),
             plan=plan,
             output=output,
+            prompt=native.PreparedPrompt(np.asarray(plan.prompt, np.int32), key.salt),
             deliver=deliver,
             arrived=arrived,
             deadline=None if request.timeout_s is None else arrived + request.timeout_s,
             report_progress=request.report_progress,
-            cache=request.cache,
+            key=key,
+            boundaries=request.boundaries,
         )
         self._intake.post(record)
         return record.id
@@ -156,11 +166,20 @@ class EngineService:
             requests=requests,
         )
 
+    def catalog(self, timeout_s: float) -> CatalogView:
+        """What the prompt cache holds, between two model units: everything that was told has happened, and is in it.
+
+        Waits for the engine, so not for an event loop's thread. Raises TimeoutError, or EngineFailedError.
+        """
+        return self._intake.ask().result(timeout_s)
+
     def _work(self) -> None:
         try:
             while not self._intake.stopping:
                 if self._loop.idle:
                     self._intake.wait()
+                for question in self._intake.take_questions():
+                    question.set_result(self._loop.view())
                 self._loop.boundary()
             self._shut_down()
         except BaseException as error:  # whatever it is, every client is told and the server goes unhealthy

@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 from ninfer.engine.events import Finished, PrefillProgress, RequestTimings
+from ninfer.engine.reuse_report import ReuseReport
 
 
 def accounting(event: Finished) -> dict[str, Any]:
@@ -13,7 +14,7 @@ def accounting(event: Finished) -> dict[str, Any]:
 
     prompt_n + cache_n = prompt tokens, by the engine's own counter. Times in milliseconds.
     """
-    return {"usage": usage(event), "timings": _timings(event.timings), "reuse": _reuse(event.timings)}
+    return {"usage": usage(event), "timings": _timings(event.timings), "reuse": _reuse(event.reuse)}
 
 
 def usage(event: Finished) -> dict[str, Any]:
@@ -26,12 +27,9 @@ def usage(event: Finished) -> dict[str, Any]:
 
 
 def prompt_progress(event: PrefillProgress, started: float) -> dict[str, Any]:
-    """The field `prompt_progress` of a stream. started: when the answer began, by time.monotonic.
-
-    Nothing is reused yet, see `_reuse`.
-    """
+    """The field `prompt_progress` of a stream. started: when the answer began, by time.monotonic."""
     elapsed_ms = round((time.monotonic() - started) * 1e3)
-    return {"total": event.total, "cache": 0, "processed": event.processed, "time_ms": elapsed_ms}
+    return {"total": event.total, "cache": event.cached, "processed": event.processed, "time_ms": elapsed_ms}
 
 
 def _timings(timings: RequestTimings) -> dict[str, Any]:
@@ -49,10 +47,8 @@ def _timings(timings: RequestTimings) -> dict[str, Any]:
     }
 
 
-def _reuse(timings: RequestTimings) -> dict[str, Any]:
-    """There is no cache behind the engine yet: every prompt starts at the root."""
-    assert timings.cache_n == 0, f"{timings.cache_n} tokens were reused and nothing says from where"
-    return {"source": "root", "path": "root", "frontier": 0}
+def _reuse(report: ReuseReport) -> dict[str, Any]:
+    return {"source": report.source, "path": report.path or "root", "frontier": report.frontier}
 
 
 def _per_second(count: int, milliseconds: float) -> float | None:

@@ -10,6 +10,7 @@ import ninfer
 from ninfer.demo import HYBRID_DIRECTORY
 from ninfer.engine.loaded_model import LoadedModel
 from tests.fixtures.event_recorder import EventRecorder
+from tests.python.engine.cached_models import MakePair, pair_maker
 
 
 @pytest.fixture(scope="package")
@@ -22,3 +23,9 @@ def loaded() -> Iterator[LoadedModel]:
 @pytest.fixture
 def recorder() -> EventRecorder:
     return EventRecorder()
+
+
+@pytest.fixture(scope="session")
+def make_pair(tmp_path_factory: pytest.TempPathFactory) -> MakePair:
+    """See cached_models.pair_maker."""
+    return pair_maker(tmp_path_factory.mktemp("cached"))

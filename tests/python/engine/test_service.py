@@ -84,16 +84,36 @@ def test_a_prompt_alone_takes_full_chunks_and_a_second_one_waits_for_it(
     assert not any(isinstance(event, PrefillProgress) for event in recorder.events[1])
 
 
-def test_a_head_without_pages_waits_and_is_not_overtaken(loaded: LoadedModel, recorder: EventRecorder) -> None:
+def test_a_head_without_pages_is_overtaken_by_whom_it_does_not_wait_for(
+    loaded: LoadedModel, recorder: EventRecorder
+) -> None:
     program = FakeProgram(lanes=4, pages=4)
     service = make_service(loaded, program)
     recorder.submit(service, ask(prompt_of(0, 100), 92), 0)  # three pages
-    recorder.submit(service, ask(prompt_of(1, 100), 28), 1)  # two
-    recorder.submit(service, ask(prompt_of(2, 10), 5), 2)  # one, which would fit beside the first
+    recorder.submit(service, ask(prompt_of(1, 100), 92), 1)  # three: it waits for the first
+    recorder.submit(service, ask(prompt_of(2, 100), 28), 2)  # two, which do not fit beside the first
+    recorder.submit(service, ask(prompt_of(3, 10), 5), 3)  # one, which the head does not need
+    recorder.submit(service, ask(prompt_of(4, 10), 5), 4)  # one that it would need, as long as the other one runs
+    with started(service):
+        recorder.wait(range(5))
+        view = service.catalog(30.0)
+    first = [program.prompts[place][0] - 30 for place in range(3)]
+    assert first[:2] == [0, 3], "only one may overtake at once"
+    assert sorted(prompt[0] - 30 for prompt in program.prompts) == list(range(5))
+    assert view.backfilled >= 1
+    assert all(isinstance(recorder.last(number), Finished) for number in range(5))
+
+
+def test_a_head_is_not_overtaken_by_whom_it_would_wait_for(loaded: LoadedModel, recorder: EventRecorder) -> None:
+    program = FakeProgram(lanes=4, pages=4)
+    service = make_service(loaded, program)
+    recorder.submit(service, ask(prompt_of(0, 100), 92), 0)  # three pages
+    recorder.submit(service, ask(prompt_of(1, 200), 50), 1)  # all four
+    recorder.submit(service, ask(prompt_of(2, 10), 5), 2)  # one, which is free, but the head needs it
     with started(service):
         recorder.wait(range(3))
-    assert program.prompts == [prompt_of(0, 100), prompt_of(1, 100), prompt_of(2, 10)]
-    assert all(isinstance(recorder.last(number), Finished) for number in range(3))
+        assert service.catalog(30.0).backfilled == 0
+    assert program.prompts == [prompt_of(0, 100), prompt_of(1, 200), prompt_of(2, 10)]
 
 
 def test_a_request_that_could_never_fit_is_refused_at_once(loaded: LoadedModel, recorder: EventRecorder) -> None:

@@ -97,7 +97,8 @@ def test_answers_under_load_and_random_cancellations_are_those_of_a_request_alon
     assert ends.count(True) >= 20 and ends.count(False) >= 3
     assert (snapshot.running, snapshot.queued, snapshot.lanes_open) == (0, 0, 0)
     idle = engine.model.program.statistics()
-    assert (idle.lanes_open, idle.pages_free) == (baseline.lanes_open, baseline.pages_free) == (0, idle.pages_total)
+    assert (idle.lanes_open, idle.used.device_pages_reserved) == (baseline.lanes_open, 0) == (0, 0)
+    engine.model.program.check_invariants()
 
 
 def check_against_alone(recorder: EventRecorder, request_id: int, alone: Alone) -> bool:
@@ -107,7 +108,7 @@ def check_against_alone(recorder: EventRecorder, request_id: int, alone: Alone) 
     if isinstance(last, Finished):
         assert tokens == alone.token_ids
         assert recorder.text(request_id) == alone.text
-        assert last.timings.prompt_n == last.prompt_tokens == len(alone.prompt)
+        assert last.timings.prompt_n + last.timings.cache_n == last.prompt_tokens == len(alone.prompt)
         assert last.timings.predicted_n == last.completion_tokens == len(tokens)
         return True
     assert last == Cancelled("gone")
@@ -127,9 +128,9 @@ class WitnessProgram:
     def __getattr__(self, name: str) -> object:
         return getattr(self._program, name)
 
-    def append(self, sequence: int, tokens: NDArray[np.int32]) -> object:
-        self._names[sequence] = int(tokens[0])
-        return self._program.append(sequence, tokens)
+    def append_prompt(self, sequence: int, prompt: native.PreparedPrompt) -> object:
+        self._names[sequence] = int(prompt.tokens[0])
+        return self._program.append_prompt(sequence, prompt)
 
     def finish_prefill(self, sequence: int, sampler: object) -> object:
         return self._witness([sequence], self._program.finish_prefill(sequence, sampler))
@@ -157,7 +158,9 @@ def test_logits_of_eight_at_once_are_bit_for_bit_those_of_one_alone(engine: Engi
 def witnessed(engine: Engine, prompts: list[list[int]]) -> dict[int, list[NDArray[np.float32]]]:
     """Logits of every sampled token, by the prompt's first token."""
     witness = WitnessProgram(engine.model.program)
-    service = EngineService(replace(engine.model, program=witness), max_queued=LANES)  # type: ignore[arg-type]
+    without_cache = replace(engine.model.options, context_cache=False)
+    watched = replace(engine.model, program=witness, options=without_cache)  # type: ignore[arg-type]
+    service = EngineService(watched, max_queued=LANES)
     recorder = EventRecorder()
     params = SamplingParams(max_tokens=12, temperature=0.0, ignore_eos=True)
     for prompt in prompts:

@@ -29,7 +29,19 @@ WORDS = [
     "hello",
 ]
 # Fields of an answer that say when or for whom it was computed.
-_PASSING = {"id", "created", "object", "timings", "index", "id_slot", "stop", "role", "system_fingerprint"}
+_PASSING = {
+    "id",
+    "created",
+    "object",
+    "timings",
+    "tokens_cached",
+    "reuse",
+    "index",
+    "id_slot",
+    "stop",
+    "role",
+    "system_fingerprint",
+}
 
 
 @dataclass(frozen=True)
@@ -72,7 +84,7 @@ def random_request(dice: random.Random, number: int) -> Asked:
 
 
 def compared_answer(asked: Asked, body: bytes, *, stream: bool) -> dict[str, Any]:
-    """All that an answer says, put together from its pieces if it came as a stream."""
+    """All that an answer says, put together from its pieces if it came as a stream, but for what was reused."""
     if not stream:
         return _flattened([json.loads(body)])
     return _flattened(stream_chunks(body.decode(), done=asked.path.startswith("/v1")))
@@ -92,7 +104,9 @@ def _flattened(chunks: list[dict[str, Any]]) -> dict[str, Any]:
             for name in ("choices", "message", "delta", *_PASSING):
                 parts.pop(name, None)
             _join(found, parts)
-    found["prompt_n"] = chunks[-1]["timings"]["prompt_n"]
+    timings = chunks[-1]["timings"]
+    found["prompt_n"] = timings["prompt_n"] + timings["cache_n"]
+    found.get("usage", {}).pop("prompt_tokens_details", None)
     return _without_nothing(found)
 
 

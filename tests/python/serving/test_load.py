@@ -24,6 +24,7 @@ from typing import Any
 
 import pytest
 
+from ninfer import native
 from ninfer.config.engine_options import EngineOptions
 from ninfer.demo import HYBRID_DIRECTORY
 from ninfer.engine.engine import load_model
@@ -33,10 +34,10 @@ from ninfer.serving.app import create_app
 from ninfer.serving.event_router import EventRouter
 from ninfer.serving.served_model import ServedModel
 from ninfer.serving.serving_options import ServingOptions
+from tests.fixtures.logits_witness import LogitsWitness
 from tests.fixtures.seed import SEED
 from tests.python.serving.live_server import serving, wait_until
 from tests.python.serving.load_requests import Asked, broken_off, compared_answer, random_request
-from tests.python.serving.logits_witness import LogitsWitness
 from tests.python.serving.raw_client import RawConnection
 
 LANES = 8
@@ -70,14 +71,17 @@ class Load:
 
 
 @contextmanager
-def loaded_server() -> Iterator[Load]:
+def loaded_server(cached: bool) -> Iterator[Load]:
     # The small chunk makes long prompts take several units among the rounds of others; results do not depend on it.
-    options = EngineOptions(threads=2, max_context=1024, max_concurrency=LANES, prefill_chunk=128)
+    options = EngineOptions(
+        threads=2, max_context=1024, max_concurrency=LANES, prefill_chunk=128, host_cache_mib=64, context_cache=cached
+    )
     loaded = load_model(HYBRID_DIRECTORY, options, datetime.now)
+    planning = native.PlanningSession(loaded.program)
     witness = LogitsWitness(loaded.program)
     router = EventRouter()
     watched = replace(loaded, program=witness)  # type: ignore[arg-type]  # stands in for the program
-    service = EngineService(watched, max_queued=QUEUED, hand_over=router.hand_over)
+    service = EngineService(watched, max_queued=QUEUED, hand_over=router.hand_over, planning=planning)
     service.start()
     serving_options = ServingOptions(served_model_names=("demo",), max_queued=QUEUED)
     app = create_app(service, router, ServedModel.of(loaded), serving_options)
@@ -86,10 +90,12 @@ def loaded_server() -> Iterator[Load]:
 
 
 @pytest.mark.parametrize("seconds", [30, pytest.param(600, marks=pytest.mark.slow)])
-def test_answers_under_load_are_those_alone_bit_for_bit_and_nothing_is_left(seconds: int) -> None:
+@pytest.mark.parametrize("cached", [False, True], ids=["no cache", "cache"])
+def test_answers_under_load_are_those_alone_bit_for_bit_and_nothing_is_left(cached: bool, seconds: int) -> None:
+    """With a prompt cache, alone means from the root, and what stays is what the catalog keeps."""
     print(f"NINFER_TEST_SEED={SEED}")
     dice = random.Random(SEED)
-    with loaded_server() as load:
+    with loaded_server(cached) as load:
         asyncio.run(learn(load, [random_request(dice, number) for number in range(REQUESTS)]))
         load.witness.learning = False
         asyncio.run(crowd(load, dice, WARM_UP_SECONDS))
@@ -112,7 +118,7 @@ def test_answers_under_load_are_those_alone_bit_for_bit_and_nothing_is_left(seco
 async def learn(load: Load, requests: list[Asked]) -> None:
     for asked in requests:
         connection = await RawConnection.open(load.port)
-        await connection.ask(asked.path, asked.body)
+        await connection.ask(asked.path, {**asked.body, "cache_prompt": False})
         answer = await connection.answer()
         assert answer.status == 200, answer
         load.alone.append((asked, compared_answer(asked, answer.body, stream=False)))
@@ -241,7 +247,9 @@ def held(load: Load) -> dict[str, int]:
     return {
         "live requests": len(snapshot.requests),
         "lanes": statistics.lanes_open,
-        "pages": statistics.pages_total - statistics.pages_free,
+        "reserved pages": statistics.used.device_pages_reserved,
+        "active images": statistics.used.image_slots_active,
+        "open copies": statistics.copies_open + statistics.copies_draining + statistics.condemned,
         "routed requests": load.router.open_entries,
         "tasks": len(asyncio.all_tasks(load.router.loop)),
         "threads": threading.active_count(),

@@ -1,0 +1,74 @@
+"""Keeps checkpoints of a prompt while it is computed, at the frontiers that its admission chose."""
+
+from __future__ import annotations
+
+from ninfer import native
+from ninfer.engine.loop_parts import LoopParts
+from ninfer.engine.refusals import lacks_room, passes
+from ninfer.engine.removals import Removals
+from ninfer.engine.request import Request
+from ninfer.resources.capture_policy import CaptureCandidate
+from ninfer.resources.removal_reason import RemovalReason
+
+# Where the image of a checkpoint goes, in this order.
+_TIERS = ("device", "host")
+
+
+class Captures:
+    """A capture is optional: whatever is in its way, it is skipped and counted, and the prompt goes on. No owner gives
+    way to one, but an automatic shared prefix that the catalog recycles."""
+
+    def __init__(self, parts: LoopParts, removals: Removals) -> None:
+        self._parts = parts
+        self._removals = removals
+        self.taken = 0
+        self.skipped: dict[str, int] = {}
+
+    def take(self, request: Request) -> bool:
+        """Those of the frontier that the request has just computed. False: one waits for the copies of the one
+        before."""
+        while request.captures and request.captures[0].frontier <= request.prefilled:
+            capture = request.captures[0]
+            assert capture.frontier == request.prefilled, (capture, request.prefilled)
+            refused = self._capture(request, capture)
+            if isinstance(refused, native.Refusal):
+                if passes(refused):
+                    return False
+                refused = refused.kind
+            del request.captures[0]
+            if refused is None:
+                self.taken += 1
+            else:
+                self.skipped[refused] = self.skipped.get(refused, 0) + 1
+        return True
+
+    def _capture(self, request: Request, capture: CaptureCandidate) -> str | native.Refusal | None:
+        """Why it was not taken, if it was not."""
+        assert request.claim is not None, request.id
+        catalog = self._parts.catalog
+        room = catalog.capture_room(request.claim, shared=not capture.own)
+        if room is False and capture.otherwise is not None:
+            return self._capture(request, CaptureCandidate(capture.frontier, capture.otherwise, own=True))
+        if room is False:
+            return "catalog_full"
+        if room is not True and self._removals.release(room, RemovalReason.SHARED_FULL) is not None:
+            return "catalog_full"
+        captured = self._checkpoint(request, capture)
+        if isinstance(captured, native.Refusal):
+            return captured
+        if capture.evidence is None:
+            catalog.adopt_capture(request.claim, captured, capture.kind)
+        else:
+            catalog.adopt_shared_capture(request.claim, captured, capture.evidence)
+        self._removals.sweep()
+        self._parts.copies.expect()
+        self._parts.transition_ended()
+        return None
+
+    def _checkpoint(self, request: Request, capture: CaptureCandidate) -> int | native.Refusal:
+        captured: int | native.Refusal = 0
+        for tier in _TIERS:
+            captured = self._parts.program.capture(request.open_sequence, capture.kind, tier, capture.own)
+            if not isinstance(captured, native.Refusal) or not lacks_room(captured):
+                return captured
+        return captured

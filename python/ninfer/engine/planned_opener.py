@@ -1,0 +1,129 @@
+"""Admission with a prompt cache: the best start is planned, claimed and begun."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ninfer import native
+from ninfer.engine.loop_parts import LoopParts
+from ninfer.engine.materialization import Materialization
+from ninfer.engine.openers import Blocked
+from ninfer.engine.removals import Removals
+from ninfer.engine.request import Request
+from ninfer.engine.reuse_report import ReuseReport, source_of
+from ninfer.engine.start_options import StartOption, StartOptions
+from ninfer.planner.materialization_planner import plan_materialization
+from ninfer.planner.planning_result import PermanentlyInfeasible, Planned, StopReason, TemporarilyBlocked
+from ninfer.resources.capture_policy import CaptureCandidate
+from ninfer.resources.divergence import AdmittedPrompt
+from ninfer.resources.removal_reason import RemovalReason
+
+# A cell is needed, given up, and then the plan is made again: once is enough, since nobody else takes it.
+_MOST_PLANS = 2
+_NO_CELL = Blocked("every place for a conversation is taken by running requests")
+
+
+_Outcome = Planned[native.ContextPlan] | TemporarilyBlocked | PermanentlyInfeasible
+
+
+@dataclass(frozen=True)
+class _Choice:
+    planned: Planned[native.ContextPlan]
+    option: StartOption
+    captures: tuple[CaptureCandidate, ...]
+
+
+class PlannedOpener:
+    """One planning problem at a time, on the worker thread. Nothing of a request stays if it is refused."""
+
+    def __init__(
+        self,
+        parts: LoopParts,
+        options: StartOptions,
+        planning: native.PlanningSession,
+        materialization: Materialization,
+        removals: Removals,
+    ) -> None:
+        self._parts = parts
+        self._options = options
+        self._planning = planning
+        self._materialization = materialization
+        self._removals = removals
+
+    def open(self, request: Request, *, borrows: bool = False) -> Blocked | None:
+        started = self._parts.clock()
+        choice = self._claimed_choice(request, borrows)
+        if isinstance(choice, _Choice):
+            request.reuse = self._report(request, choice)
+        request.planning_us += round((self._parts.clock() - started) * 1e6)
+        return choice if isinstance(choice, Blocked) else self._begin(request, choice)
+
+    def _claimed_choice(self, request: Request, borrows: bool) -> _Choice | Blocked:
+        """If its cell has to be taken from somebody, the plan is made again without that conversation."""
+        for _ in range(_MOST_PLANS):
+            options = self._options.of(request)
+            choice = self._choose(request, options, borrows)
+            if isinstance(choice, Blocked):
+                return choice
+            request.claim = self._parts.catalog.claim(
+                request.id, request.key, choice.option.offer, choice.planned.frontier
+            )
+            if request.claim is not None:
+                return choice
+            blocked = self._free_cell(options)
+            if blocked is not None:
+                return blocked
+        return _NO_CELL
+
+    def _choose(self, request: Request, options: list[StartOption], borrows: bool) -> _Choice | Blocked:
+        """With room for all captures, if that costs nobody anything: they are worth neither waiting nor an eviction."""
+        with_captures = not borrows
+        planned = self._plan(request, options, captures=with_captures)
+        if with_captures and _costs_somebody(planned) and any(option.capture_pages for option in options):
+            without = self._plan(request, options, captures=False)
+            if not _costs_somebody(without) or not isinstance(planned, Planned):
+                planned, with_captures = without, False
+        if isinstance(planned, TemporarilyBlocked):
+            return Blocked.by(planned.refusal)
+        assert not isinstance(planned, PermanentlyInfeasible), f"request {request.id}: {planned.refusal}"
+        option = options[planned.candidate]
+        return _Choice(planned, option, option.captures if with_captures else option.whole_page_captures)
+
+    def _plan(self, request: Request, options: list[StartOption], *, captures: bool) -> _Outcome:
+        candidates = [option.candidate for option in options]
+        publications = [option.publication(request, captures=captures) for option in options]
+        protected = self._parts.catalog.protected_owners()
+        return plan_materialization(self._planning, candidates, publications, protected)
+
+    def _free_cell(self, options: list[StartOption]) -> Blocked | None:
+        victim = self._parts.catalog.cell_victim([option.offer for option in options if option.offer is not None])
+        if victim is None:
+            return _NO_CELL
+        refused = self._removals.release(victim, RemovalReason.CATALOG_FULL)
+        return None if refused is None else Blocked.by(refused)
+
+    def _begin(self, request: Request, choice: _Choice) -> Blocked | None:
+        assert request.claim is not None, request.id
+        request.base = choice.planned.frontier
+        request.captures = list(choice.captures)
+        refused = self._materialization.start(request, choice.planned.plan)
+        if refused is None:
+            return None
+        self._parts.catalog.abort_admission(request.claim, None)
+        request.claim = None
+        return Blocked.by(refused)
+
+    def _report(self, request: Request, choice: _Choice) -> ReuseReport:
+        """Before the source is moved or consumed."""
+        planned, offer = choice.planned, choice.option.offer
+        shortfall = self._parts.catalog.divergence(
+            AdmittedPrompt(request.prompt, request.key, request.boundaries, planned.frontier, planned.refused)
+        )
+        if offer is None:
+            return ReuseReport(shortfall=shortfall)
+        checkpoint = native.must(self._parts.program.checkpoint(offer.checkpoint))
+        return ReuseReport(source_of(checkpoint), offer.kind, planned.frontier, shortfall)
+
+
+def _costs_somebody(planned: _Outcome) -> bool:
+    return not isinstance(planned, Planned) or planned.stop_reason is not StopReason.NO_PRESSURE

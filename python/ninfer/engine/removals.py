@@ -1,0 +1,30 @@
+"""Takes out of the program what the catalog gives up."""
+
+from __future__ import annotations
+
+from ninfer import native
+from ninfer.engine.loop_parts import LoopParts
+from ninfer.resources.removal_reason import RemovalReason
+
+
+class Removals:
+    """Every removal is reported to the catalog with its reason, after it has happened."""
+
+    def __init__(self, parts: LoopParts) -> None:
+        self._parts = parts
+
+    def release(self, owner: int, reason: RemovalReason) -> native.Refusal | None:
+        """Gives an inactive owner up, with all its checkpoints."""
+        refused = self._parts.program.release_owner(owner)
+        if isinstance(refused, native.Refusal):
+            return refused
+        self._parts.catalog.note_released(owner, reason)
+        self._parts.copies.expect()
+        return None
+
+    def sweep(self) -> None:
+        """Deletes the checkpoints that later ones have replaced, as far as the program lets them go now."""
+        for checkpoint in self._parts.catalog.doomed():
+            if not isinstance(self._parts.program.delete_checkpoint(checkpoint), native.Refusal):
+                self._parts.catalog.note_removed([checkpoint], RemovalReason.SUPERSEDED)
+                self._parts.copies.expect()

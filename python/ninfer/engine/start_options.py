@@ -1,0 +1,104 @@
+"""The ways in which one prompt may start: from the root and from verified checkpoints, each with its captures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from ninfer import native
+from ninfer.engine.capacity import PAGE_TOKENS
+from ninfer.engine.loop_parts import LoopParts
+from ninfer.engine.request import Request
+from ninfer.resources.capture_policy import CaptureCandidate, CaptureFacts, CaptureSituation, capture_candidates
+from ninfer.resources.source_offer import SourceOffer
+
+
+@dataclass(frozen=True)
+class StartOption:
+    """offer: None for the root. captures: what the prefill will leave above the candidate's frontier."""
+
+    candidate: native.AdmissionCandidate
+    offer: SourceOffer | None
+    captures: tuple[CaptureCandidate, ...]
+
+    def publication(self, request: Request, *, captures: bool) -> native.Publication:
+        """captures: with a page for each that falls inside one; without, there are none but those at whole pages."""
+        pages = self.capture_pages if captures else 0
+        plan = request.plan
+        return native.Publication.admission(
+            self.candidate, request.prompt, plan.reserved_tokens, plan.params.needs_counts, pages
+        )
+
+    @property
+    def capture_pages(self) -> int:
+        return sum(capture.frontier % PAGE_TOKENS != 0 for capture in self.captures)
+
+    @property
+    def whole_page_captures(self) -> tuple[CaptureCandidate, ...]:
+        return tuple(capture for capture in self.captures if capture.frontier % PAGE_TOKENS == 0)
+
+
+class StartOptions:
+    """Asks the catalog for sources and the program whether they are what the prompt begins with."""
+
+    def __init__(self, parts: LoopParts) -> None:
+        self._parts = parts
+        self._has_state = parts.statistics.state_image_bytes > 0
+
+    def of(self, request: Request) -> list[StartOption]:
+        """The root first."""
+        catalog = self._parts.catalog
+        offers: list[SourceOffer] = []
+        if request.key.reads and not request.sources_lost:
+            offers = catalog.shortlist(request.prompt, request.key, request.boundaries.markers)
+        sources = [(offer.checkpoint, offer.use) for offer in offers]
+        candidates = native.must(self._parts.program.candidates(request.prompt, sources))
+        request.capture_facts = catalog.capture_facts(request.prompt, request.key, request.boundaries)
+        return [
+            StartOption(candidate, offer, self._captures(request, candidate, offer, request.capture_facts))
+            for candidate, offer in _paired(candidates, offers)
+        ]
+
+    def _captures(
+        self, request: Request, candidate: native.AdmissionCandidate, offer: SourceOffer | None, facts: CaptureFacts
+    ) -> tuple[CaptureCandidate, ...]:
+        situation = CaptureSituation(
+            prompt_tokens=request.prompt.size,
+            base=candidate.frontier,
+            surviving=self._parts.catalog.surviving_frontiers(offer, candidate.frontier),
+            publishes=request.key.publishes,
+            has_state=self._has_state,
+        )
+        found = capture_candidates(request.boundaries, situation, facts, self._parts.catalog.options)
+        room = self._parts.statistics.pages_total - -(-request.plan.reserved_tokens // PAGE_TOKENS)
+        return _fitting(found, room)
+
+
+def _paired(
+    candidates: list[native.AdmissionCandidate], offers: list[SourceOffer]
+) -> Iterator[tuple[native.AdmissionCandidate, SourceOffer | None]]:
+    """Each candidate with its offer; those that do not match the prompt have none. The use may be another one: what is
+    cut cannot be continued, only consumed."""
+    left = iter(offers)
+    for candidate in candidates:
+        if candidate.is_root:
+            yield candidate, None
+            continue
+        offer = next(one for one in left if _is_of(candidate, one))
+        yield candidate, replace(offer, use=candidate.use)
+
+
+def _is_of(candidate: native.AdmissionCandidate, offer: SourceOffer) -> bool:
+    uses = {offer.use, "consume"} if candidate.truncated and offer.use == "continue" else {offer.use}
+    return candidate.checkpoint == offer.checkpoint and candidate.use in uses
+
+
+def _fitting(captures: tuple[CaptureCandidate, ...], pages: int) -> tuple[CaptureCandidate, ...]:
+    """Without those for whose pages the whole engine is too small; the deepest stay."""
+    kept: list[CaptureCandidate] = []
+    for capture in reversed(captures):
+        needed = 0 if capture.frontier % PAGE_TOKENS == 0 else 1
+        if needed <= pages:
+            pages -= needed
+            kept.append(capture)
+    return tuple(reversed(kept))
