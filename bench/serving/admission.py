@@ -26,14 +26,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # so that this als
 
 from bench.support.machine import describe_machine
 from bench.support.other_work import OtherWork
-from bench.support.planned_admissions import Admitted, PlannedAdmissions
-from bench.support.smallest_hybrid import VOCABULARY, smallest_hybrid
 from ninfer import native
 from ninfer.frontend.prompt_boundaries import PromptBoundaries
 from ninfer.resources.context_cache_options import ContextCacheOptions
 from ninfer.resources.divergence import AdmittedPrompt
 from ninfer.resources.evidence import Evidence
 from ninfer.resources.reuse_key import ReuseKey
+from tests.fixtures.planned_admissions import Admitted, PlannedAdmissions
+from tests.fixtures.smallest_models import VOCABULARY, smallest_hybrid
 
 TOKENS = 240_000
 CONVERSATIONS = 1000

@@ -30,9 +30,10 @@ namespace ninfer {
 // kUnsettled (a sequence reads another one's image until its first unit).
 std::optional<Refusal> check_serial(const ContextState& state);
 
-// Uses the plan up. The result, if it has ended already. As check_serial; kStaleRevision; kStaleHandle; kNoLane,
-// kOverContext; of captures and finishes what capture.h says, room apart, and kStaleRevision if the sequence has computed
-// since; and as RunningTransaction::start.
+// Uses the plan up. The result, if it has ended already. As check_serial; kStaleRevision; of captures and finishes what else
+// a sequence can come to without the revision: kUnsettled, kCopyInFlight, kOverReservation, and kStaleRevision if it has
+// computed; what copies have taken since or pin, as RunningTransaction::start: kNoPages, kNoImageSlots, kNoHostBlocks,
+// kPinned. Handles, lanes and contexts are checked too, but the revision moves before any of them.
 Result<std::optional<ResourceResult>, Refusal> start_transaction(ContextState& state, ContextPlan plan);
 
 // As far as it goes without waiting for a copy. Whoever polls the copies moves the bytes (poll_copies). The result, if it

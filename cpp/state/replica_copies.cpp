@@ -156,6 +156,9 @@ void ReplicaCopies::hand_over_waiting(std::size_t max_bytes) {
         in_flight_bytes_ += found.value()->bytes;
         return false;
     });
+    // So that those that were cancelled do not gather.
+    if (std::ssize(waiting_) > 2 * waiting_count_)
+        std::erase_if(waiting_, [&](CopyId id) { return !open_.find(id).has_value(); });
     // The oldest one may be all but done.
     const std::size_t oldest = in_flight_.empty() ? 0 : open_.at(in_flight_.front()).bytes;
     while (!waiting_.empty() && in_flight_bytes_ - oldest < max_bytes) {

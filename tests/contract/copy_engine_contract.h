@@ -2,7 +2,7 @@
 
 // What every copy engine keeps (cpp/memory/copy_engine.h). An implementation instantiates the suite with a type that makes
 // one:  struct Maker { std::unique_ptr<CopyEngine> make(); };  The engine must not fail copies of its own accord, and must
-// be done after kMostPolls polls without a limit.
+// be done after kMostPolls polls without a limit. How copies end, failures among them: copy_ending_contract.h.
 
 #include <gtest/gtest.h>
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "cpp/memory/device_memory.h"
 
@@ -32,6 +33,23 @@ TYPED_TEST_P(DeviceMemoryContract, ZeroesExactlyTheRange) {
         ASSERT_EQ(memory->data()[i], i >= 64 && i < 164 ? std::byte{0} : std::byte{9}) << "byte " << i;
 }
 
+TYPED_TEST_P(DeviceMemoryContract, EverySizeIsOneAlignedBlockOfItsOwn) {
+    std::vector<std::unique_ptr<DeviceMemory>> memories;
+    for (const std::size_t bytes : std::initializer_list<std::size_t>{1, 63, 64, 65, 300, 100'000}) memories.push_back(this->maker_.make(bytes));
+    for (std::size_t i = 0; i < memories.size(); ++i) {
+        std::byte* const data = memories[i]->data();
+        EXPECT_EQ(memories[i]->data(), data) << "it moves";
+        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(data) % 64, 0U);
+        std::fill_n(data, memories[i]->size(), static_cast<std::byte>(i + 1));
+    }
+    memories[2]->zero(0, memories[2]->size());
+    for (std::size_t i = 0; i < memories.size(); ++i) {
+        const auto expected = i == 2 ? std::byte{0} : static_cast<std::byte>(i + 1);
+        EXPECT_EQ(std::count(memories[i]->data(), memories[i]->data() + memories[i]->size(), expected),
+                  static_cast<std::ptrdiff_t>(memories[i]->size()));
+    }
+}
+
 TYPED_TEST_P(DeviceMemoryContract, ZeroingBeyondTheEndStopsTheProcess) {
     testing::FLAGS_gtest_death_test_style = "threadsafe";
     const auto memory = this->maker_.make(128);
@@ -39,6 +57,7 @@ TYPED_TEST_P(DeviceMemoryContract, ZeroingBeyondTheEndStopsTheProcess) {
     EXPECT_DEATH(memory->zero(64, 65), "left = 65, right = 64");
 }
 
-REGISTER_TYPED_TEST_SUITE_P(DeviceMemoryContract, ZeroesExactlyTheRange, ZeroingBeyondTheEndStopsTheProcess);
+REGISTER_TYPED_TEST_SUITE_P(DeviceMemoryContract, ZeroesExactlyTheRange, EverySizeIsOneAlignedBlockOfItsOwn,
+                            ZeroingBeyondTheEndStopsTheProcess);
 
 }  // namespace ninfer::testing_support

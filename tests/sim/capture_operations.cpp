@@ -133,8 +133,10 @@ void do_finish(ProgramSim& sim, Key key, const FinishRequest& request, Key owner
 
 void capture_sequence(ProgramSim& sim) {
     const CaptureRequest request{draw_kind(sim), draw_tier(sim), sim.random.percent(60)};
-    const Key key =
-        sim.draw_sequence([&](Key it, const SequenceRecord&) { return !no_capture(sim, it, request.image_tier); });
+    const bool busy = sim.random.percent(25) && any_busy(sim);
+    const Key key = sim.draw_sequence([&](Key it, const SequenceRecord& sequence) {
+        return busy ? is_busy(sim, sequence) : !no_capture(sim, it, request.image_tier);
+    });
     sim.tell("capture %llx tier %d own %d", static_cast<unsigned long long>(key), static_cast<int>(request.image_tier),
              static_cast<int>(request.own));
     const auto captured = sim.attempt(no_capture(sim, key, request.image_tier),
@@ -144,8 +146,10 @@ void capture_sequence(ProgramSim& sim) {
 
 void finish_sequence(ProgramSim& sim) {
     const FinishRequest request{draw_kind(sim), draw_tier(sim)};
-    const Key key =
-        sim.draw_sequence([&](Key it, const SequenceRecord&) { return !no_finish(sim, it, request.image_tier); });
+    const bool busy = sim.random.percent(25) && any_busy(sim);
+    const Key key = sim.draw_sequence([&](Key it, const SequenceRecord& sequence) {
+        return busy ? is_busy(sim, sequence) : !no_finish(sim, it, request.image_tier);
+    });
     sim.tell("finish %llx tier %d", static_cast<unsigned long long>(key), static_cast<int>(request.image_tier));
     const auto owner = sim.attempt(no_finish(sim, key, request.image_tier),
                                    [&] { return finish(*sim.state, SequenceHandle{key}, request); });

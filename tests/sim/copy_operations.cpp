@@ -12,7 +12,13 @@ using enum RefusalKind;
 
 unsigned long long shown(Key key) { return key; }
 
-Tier draw_tier(SimContext& context) { return context.random.percent(50) ? Tier::kDevice : Tier::kHost; }
+// Mostly one to which something can be copied; to the device more often, for that needs something on Host alone.
+Tier draw_tier(SimContext& context, bool (*can_copy_to)(SimContext&, Tier)) {
+    const bool any = context.random.percent(15);
+    if (any) return context.random.percent(50) ? Tier::kDevice : Tier::kHost;
+    if (can_copy_to(context, Tier::kDevice) && context.random.percent(85)) return Tier::kDevice;
+    return Tier::kHost;
+}
 
 bool engine_works_on(SimContext& context, const ModelCopy& copy) {
     return context.world.engine().outcome(copy.ticket) == CopyStatus::kPending;
@@ -24,6 +30,11 @@ CopyEnding ending_of(SimContext& context, const ModelCopy& copy) {
     if (outcome == CopyStatus::kFailed) return CopyEnding::kCancelledFailed;
     return context.world.engine().moved(copy.ticket) > 0 ? CopyEnding::kCancelledMidway
                                                          : CopyEnding::kCancelledUntouched;
+}
+
+template <typename Wanted>
+bool any_copy_is(const SimContext& context, Wanted&& wanted) {
+    return std::ranges::any_of(context.model.copies, [&](const auto& item) { return wanted(item.second); });
 }
 
 // The copy was started: the model notes it under its handle, with the ticket that the stores got for it.
@@ -142,7 +153,7 @@ void publish_in_model(SimContext& context, const ModelCopy& copy, ImageId made) 
 }  // namespace
 
 void start_page(SimContext& context) {
-    const Tier tier = draw_tier(context);
+    const Tier tier = draw_tier(context, can_copy_page_to);
     const PageId id = context.draw_page([&](PageKey key, const ModelPage& page) {
         return can_start_page(context, key, page) && page.on_device == (tier == Tier::kHost);
     });
@@ -180,7 +191,7 @@ void start_tail(SimContext& context) {
 }
 
 void start_image(SimContext& context) {
-    const Tier tier = draw_tier(context);
+    const Tier tier = draw_tier(context, can_copy_image_to);
     const ImageId id = context.draw_image([&](Key key, const ModelImage& image) {
         return can_start_image(context, key, image) && image.on_device == (tier == Tier::kHost);
     });
@@ -227,8 +238,8 @@ void start_restore(SimContext& context) {
 }
 
 void poll_copies(SimContext& context) {
-    constexpr std::size_t kBudgets[] = {0, 100, 200, 700, CopyEngine::kDecodingBudgetBytes};
-    const std::size_t budget = kBudgets[context.random.below(5)];
+    constexpr std::size_t kBudgets[] = {0, 50, 100, 200, 700, CopyEngine::kDecodingBudgetBytes};
+    const std::size_t budget = kBudgets[context.random.below(6)];
     context.tell("poll %zu bytes", budget);
     poll_copies(context, budget);
     context.count_done();
@@ -253,7 +264,7 @@ void poll_copies(SimContext& context, std::size_t max_bytes) {
 }
 
 void ask_status(SimContext& context) {
-    const CopyId id = context.draw_copy(false);
+    const CopyId id = context.draw_copy(is_copy);
     context.tell("status of copy %llx", shown(id.value));
     const auto found = context.model.copies.find(id.value);
     Expected expected;
@@ -266,7 +277,8 @@ void ask_status(SimContext& context) {
 }
 
 void publish_copy(SimContext& context) {
-    const CopyId id = context.draw_copy(context.random.percent(80));
+    const bool any = context.random.percent(25);
+    const CopyId id = context.draw_copy([&](const ModelCopy& copy) { return any || is_done(context, copy); });
     context.tell("publish copy %llx", shown(id.value));
     const auto made = context.attempt(no_publish(context, id), [&] { return context.world.copies().publish(id); });
     if (!made) return;
@@ -277,7 +289,25 @@ void publish_copy(SimContext& context) {
     context.model.end_copy(id.value, false);
 }
 
-void cancel_copy(SimContext& context) { cancel_copy(context, context.draw_copy(context.random.percent(50))); }
+// One that was left midway, where there is one, for that passes quickly; images, for there are more pages than those; and
+// rarely one that has not begun.
+void cancel_copy(SimContext& context) {
+    const bool of_image = context.random.percent(45);
+    const bool fails = context.random.percent(50);
+    const CopyEnding order[] = {CopyEnding::kCancelledMidway,
+                                fails ? CopyEnding::kCancelledFailed : CopyEnding::kCancelledDone,
+                                fails ? CopyEnding::kCancelledDone : CopyEnding::kCancelledFailed};
+    CopyEnding ending = CopyEnding::kCancelledUntouched;
+    const auto is_wanted = [&](const ModelCopy& copy) {
+        return (!of_image || copy.of_image()) && ending_of(context, copy) == ending;
+    };
+    if (!context.random.percent(12))
+        for (const CopyEnding next : order) {
+            ending = next;
+            if (context.random.percent(85) && any_copy_is(context, is_wanted)) break;
+        }
+    cancel_copy(context, context.draw_copy(is_wanted));
+}
 
 void cancel_copy(SimContext& context, CopyId id) {
     context.tell("cancel copy %llx", shown(id.value));

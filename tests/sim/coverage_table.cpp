@@ -3,71 +3,109 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <utility>
 
 #include "tests/sim/sim_failure.h"
 
 namespace ninfer::sim {
 namespace {
 
-bool print_case(std::string_view name, std::int64_t count, std::int64_t needed) {
-    const bool enough = count >= needed;
-    std::printf("  %-44.*s %10lld%s\n", static_cast<int>(name.size()), name.data(), static_cast<long long>(count),
-                enough ? "" : "  TOO RARE");
-    return enough;
-}
+constexpr std::int64_t kMillion = 1'000'000;
+constexpr int kKinds = 64;
+// Standard errors by which a run of less than a million steps may miss a rate.
+constexpr double kErrorsAllowed = 4;
 
-// What a run of this length must see. A short one may miss a rate by chance, and its cases come in clusters, because a
-// world has its own sizes: it is allowed six standard deviations less. From a million steps on, the rate itself.
-std::int64_t needed_count(std::int64_t steps, std::int64_t per_million) {
-    constexpr std::int64_t kMillion = 1'000'000;
-    const double expected = static_cast<double>(steps) * static_cast<double>(per_million) / kMillion;
-    const double slack = steps < kMillion ? 6.0 * std::sqrt(expected) : 0.0;
-    return static_cast<std::int64_t>(std::max(0.0, expected - slack));
-}
-
-std::int64_t print_title(const char* title, std::int64_t steps, std::int64_t per_million) {
-    const std::int64_t needed = needed_count(steps, per_million);
-    std::printf("%s, each at least %lld times\n", title, static_cast<long long>(needed));
-    return needed;
+void print_title(const char* title, std::int64_t per_million) {
+    std::printf("%s, each at least %lld times per million steps\n", title, static_cast<long long>(per_million));
 }
 
 }  // namespace
 
-CoverageTable::CoverageTable(const Cases& cases)
-    : kinds_(cases.kinds), situations_per_million_steps_(cases.situations_per_million_steps) {
-    for (const std::string& name : cases.operations) rows_.push_back({.name = name});
-    for (const std::string& name : cases.situations) situations_.push_back({.name = name});
+CoverageTable::CoverageTable(const Cases& cases) : kinds_(kKinds) {
+    for (const OperationCase& operation : cases.operations) {
+        Row row{.done = {operation.name, kPerMillionSteps}, .refusals = operation.refusals, .refused = {}};
+        row.refused.resize(kKinds);
+        for (int i = 0; i < kKinds; ++i) {
+            const auto kind = static_cast<RefusalKind>(i);
+            if ((operation.refusals & bit_of(kind)) == 0) continue;
+            const std::string name(to_string(kind));
+            const bool rare = (operation.rare & bit_of(kind)) != 0;
+            row.refused[static_cast<std::size_t>(i)] = {operation.name + ": " + name,
+                                                        rare ? kRarePairsPerMillionSteps : kPairsPerMillionSteps};
+            kinds_[static_cast<std::size_t>(i)] = {name, kPerMillionSteps};
+        }
+        operations_.push_back(std::move(row));
+    }
+    for (const SituationCase& situation : cases.situations)
+        situations_.push_back({situation.name, situation.per_million_steps});
 }
 
 void CoverageTable::count_refused(int operation, RefusalKind kind) {
-    if (std::ranges::find(kinds_, kind) == kinds_.end())
-        throw SimFailure("no store may answer " + std::string(to_string(kind)));
-    ++rows_[static_cast<std::size_t>(operation)].refused[static_cast<std::size_t>(kind)];
+    Row& row = operations_[static_cast<std::size_t>(operation)];
+    if ((row.refusals & bit_of(kind)) == 0)
+        throw SimFailure("the contract of " + row.done.name + " does not name " + std::string(to_string(kind)));
+    count(row.refused[static_cast<std::size_t>(kind)]);
+    count(kinds_[static_cast<std::size_t>(kind)]);
 }
 
-bool CoverageTable::report(std::int64_t steps) const {
-    bool enough = true;
-    std::int64_t needed = print_title("operations done", steps, kPerMillionSteps);
-    for (const Row& row : rows_) enough = print_case(row.name, row.done, needed) && enough;
-    needed = print_title("refusals", steps, kPerMillionSteps);
-    for (const RefusalKind kind : kinds_) {
-        std::int64_t sum = 0;
-        for (const Row& row : rows_) sum += row.refused[static_cast<std::size_t>(kind)];
-        enough = print_case(to_string(kind), sum, needed) && enough;
+template <typename Visit>
+void CoverageTable::for_each_line(Visit&& visit) {
+    for (Row& row : operations_) {
+        visit(row.done);
+        for (Line& line : row.refused) visit(line);
     }
-    needed = print_title("situations", steps, situations_per_million_steps_);
-    for (const Row& row : situations_)
-        if (!row.name.empty()) enough = print_case(row.name, row.done, needed) && enough;
-    report_pairs();
+    for (Line& line : kinds_) visit(line);
+    for (Line& line : situations_) visit(line);
+}
+
+void CoverageTable::end_world(std::int64_t steps) {
+    steps_ += steps;
+    ++worlds_;
+    for_each_line([&](Line& line) {
+        const auto needed = static_cast<double>(steps * line.per_million_steps) / kMillion;
+        const double deviation = static_cast<double>(line.in_this_world) - needed;
+        line.count += std::exchange(line.in_this_world, 0);
+        line.deviations += deviation;
+        line.squares += deviation * deviation;
+    });
+}
+
+double CoverageTable::tolerance(const Line& line) const {
+    if (steps_ >= kMillion) return 0;
+    const double about_mean = line.squares - line.deviations * line.deviations / static_cast<double>(worlds_);
+    return kErrorsAllowed * std::sqrt(std::max(0.0, about_mean));
+}
+
+bool CoverageTable::print(const Line& line) const {
+    const auto needed = static_cast<double>(steps_ * line.per_million_steps / kMillion);
+    const bool enough = steps_ < kShortestJudgedRun || static_cast<double>(line.count) + tolerance(line) >= needed;
+    std::printf("  %-52s %10lld%s\n", line.name.c_str(), static_cast<long long>(line.count),
+                enough ? "" : "  TOO RARE");
     return enough;
 }
 
-void CoverageTable::report_pairs() const {
-    std::printf("refusals by operation\n");
-    for (const Row& row : rows_)
-        for (const RefusalKind kind : kinds_)
-            if (const std::int64_t count = row.refused[static_cast<std::size_t>(kind)]; count > 0)
-                print_case(row.name + ": " + std::string(to_string(kind)), count, 0);
+bool CoverageTable::report() const {
+    bool enough = true;
+    const auto print_named = [&](const Line& line) {
+        if (!line.name.empty()) enough = print(line) && enough;
+    };
+    print_title("operations done", kPerMillionSteps);
+    for (const Row& row : operations_) print_named(row.done);
+    print_title("refusals", kPerMillionSteps);
+    for (const Line& line : kinds_) print_named(line);
+    std::int64_t per_million = 0;
+    for (const Line& line : situations_) {
+        if (!line.name.empty() && std::exchange(per_million, line.per_million_steps) != line.per_million_steps)
+            print_title("situations", per_million);
+        print_named(line);
+    }
+    for (const std::int64_t per_million_steps : {kPairsPerMillionSteps, kRarePairsPerMillionSteps}) {
+        print_title("refusals by operation", per_million_steps);
+        for (const Row& row : operations_)
+            for (const Line& line : row.refused)
+                if (line.per_million_steps == per_million_steps) print_named(line);
+    }
+    return enough;
 }
 
 }  // namespace ninfer::sim

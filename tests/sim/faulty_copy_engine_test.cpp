@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "tests/contract/copy_ending_contract.h"
 #include "tests/contract/copy_engine_contract.h"
 #include "tests/support/test_seed.h"
 
@@ -16,12 +17,24 @@ using sim::FaultyCopyEngine;
 
 // Slow and out of order, but it does not fail: it keeps the contract of every engine.
 struct MakeSlowEngine {
+    static constexpr bool kMovesInPoll = true;
     std::unique_ptr<CopyEngine> make() {
         return std::make_unique<FaultyCopyEngine>(test_seed(),
                                                   FaultyCopyEngine::Faults{.fail_percent = 0, .delay_polls_most = 3});
     }
 };
 INSTANTIATE_TYPED_TEST_SUITE_P(Slow, CopyEngineContract, MakeSlowEngine);
+
+// It fails copies of its own accord, at any byte: it keeps what is left of the contract.
+struct MakeFailingEngine {
+    static constexpr bool kMovesInPoll = true;
+    std::unique_ptr<CopyEngine> make() {
+        return std::make_unique<FaultyCopyEngine>(test_seed(),
+                                                  FaultyCopyEngine::Faults{.fail_percent = 60, .delay_polls_most = 3});
+    }
+};
+INSTANTIATE_TYPED_TEST_SUITE_P(Slow, CopyEndingContract, MakeSlowEngine);
+INSTANTIATE_TYPED_TEST_SUITE_P(Failing, CopyEndingContract, MakeFailingEngine);
 
 struct Jobs {
     static constexpr int kCount = 200;

@@ -81,7 +81,9 @@ void open_image(SimContext& context) {
 }
 
 void fork_image(SimContext& context) {
-    const ImageId id = context.draw_image(can_fork);
+    const bool elsewhere = context.random.percent(5);
+    const ImageId id = context.draw_image(
+        [&](const ModelImage& image) { return elsewhere ? is_frozen(image) && !image.on_device : can_fork(image); });
     context.tell("fork image %llx", shown(id.value));
     Expected expected = not_frozen(context, id);
     if (!expected && !find_image(context, id)->on_device) expected = Refusal{kNotOnDevice, 1, 0};
@@ -132,7 +134,10 @@ void restore_image(SimContext& context) {
 }
 
 void run_image_unit(SimContext& context) {
-    const ImageId id = context.draw_image(can_compute);
+    const bool any = context.random.percent(30);  // else none that is being copied: it would be outdated
+    const ImageId id = context.draw_image([&](Key key, const ModelImage& image) {
+        return can_compute(image) && (any || !context.model.image_copying(key));
+    });
     context.tell("image unit %llx", shown(id.value));
     Expected expected = not_active(context, id);
     if (!expected && find_image(context, id)->unsettled) expected = Refusal{kUnsettled, 0, 1};

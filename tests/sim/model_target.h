@@ -73,6 +73,10 @@ struct ModelTransition {
     Key source_owner = 0;
     std::map<Key, Key> now;  // of the plan's checkpoints, as they are called now; 0: gone
 
+    bool releases() const {
+        return !(removed.empty() && shortened.empty() && host_drops.empty() && device_drops.empty() &&
+                 image_host_drops.empty() && image_device_drops.empty());
+    }
     bool ended() const { return phase == ModelPhase::kCommitted || phase == ModelPhase::kAborted; }
 };
 

@@ -191,9 +191,7 @@ void release(ContextModel& model, ModelTransition& transition) {
     for (const PageKey page : transition.device_drops) model.pages.at(page).on_device = false;
     for (const ImageKey image : transition.image_host_drops) model.images.at(image).on_host = false;
     for (const ImageKey image : transition.image_device_drops) model.images.at(image).on_device = false;
-    transition.changed = !(transition.removed.empty() && transition.shortened.empty() &&
-                           transition.host_drops.empty() && transition.device_drops.empty() &&
-                           transition.image_host_drops.empty() && transition.image_device_drops.empty());
+    transition.changed = transition.releases();
 }
 
 void begin_copy(ContextModel& model, const CopyRecord& copy) { model.transition_copies.push_back(model.submit(copy)); }

@@ -173,7 +173,10 @@ Expected no_removal(const ProgramSim& sim, std::span<const Key> checkpoints) {
 }
 
 void start_checkpoint_copy(ProgramSim& sim) {
-    const Tier tier = sim.random.percent(60) ? Tier::kHost : Tier::kDevice;
+    start_checkpoint_copy(sim, sim.random.percent(60) ? Tier::kHost : Tier::kDevice);
+}
+
+void start_checkpoint_copy(ProgramSim& sim, Tier tier) {
     const Key key = sim.draw_checkpoint([&](Key it, const CheckpointRecord& checkpoint) {
         const Parts parts = parts_of(sim, checkpoint, tier, false);
         return !(parts.pages.empty() && parts.image == 0) && !no_copy(sim, it, tier);
@@ -216,7 +219,9 @@ void drop_checkpoint_replicas(ProgramSim& sim) {
 }
 
 void delete_one_checkpoint(ProgramSim& sim) {
-    const Key key = sim.draw_checkpoint([&](Key it, const CheckpointRecord&) { return !no_removal(sim, {&it, 1}); });
+    const bool stays = sim.random.percent(15);
+    const Key key = sim.draw_checkpoint(
+        [&](Key it, const CheckpointRecord&) { return no_removal(sim, {&it, 1}).has_value() == stays; });
     sim.tell("delete %llx", shown(key));
     Expected expected = sim.transaction_open();
     if (!expected) expected = sim.no_checkpoint(key);
@@ -227,8 +232,9 @@ void delete_one_checkpoint(ProgramSim& sim) {
 }
 
 void release_one_owner(ProgramSim& sim) {
+    const bool stays = sim.random.percent(25);
     release_one_owner(sim, sim.draw_owner([&](Key, const OwnerRecord& owner) {
-        return owner.role != OwnerRole::kActive && !no_removal(sim, owner.checkpoints);
+        return owner.role != OwnerRole::kActive && no_removal(sim, owner.checkpoints).has_value() == stays;
     }));
 }
 

@@ -9,6 +9,7 @@
 namespace ninfer::sim {
 
 void start_checkpoint_copy(ProgramSim& sim);
+void start_checkpoint_copy(ProgramSim& sim, Tier tier);
 void drop_checkpoint_replicas(ProgramSim& sim);
 void delete_one_checkpoint(ProgramSim& sim);
 void release_one_owner(ProgramSim& sim);

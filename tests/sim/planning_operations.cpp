@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "cpp/program/backfill_proof.h"
+#include "tests/sim/placement_operations.h"
 #include "tests/sim/planning_problem.h"
 
 namespace ninfer::sim {
@@ -192,8 +193,13 @@ Degradation Planning::draw_step() {
     step.kind = static_cast<DegradationKind>(random.below(static_cast<int>(kDegradationKinds)));
     if (random.percent(60))
         step.kind = random.percent(60) ? DegradationKind::kPagesToHost : DegradationKind::kImageToHost;
-    const Key key = sim_.draw_checkpoint(
-        [&](Key, const CheckpointRecord& checkpoint) { return is_eligible(sim_, problem_, checkpoint.owner); });
+    if (!sim_.has_images() && random.percent(25)) step.kind = DegradationKind::kShorten;
+    const bool anywhere = random.percent(30);
+    const Key key = sim_.draw_checkpoint([&](Key, const CheckpointRecord& checkpoint) {
+        const int pages = static_cast<int>(checkpoint.view.pages.size());
+        const bool is_there = anywhere || sim_.model.on_device(checkpoint.view, pages) > 0;
+        return is_there && is_eligible(sim_, problem_, checkpoint.owner);
+    });
     step.checkpoint = CheckpointHandle{key};
     if (const CheckpointRecord* checkpoint = sim_.find_checkpoint(key)) {
         step.owner = OwnerHandle{checkpoint->owner};
@@ -206,7 +212,7 @@ Degradation Planning::draw_step() {
 
 int draw_option(ProgramSim& sim, const PlanningProblem& problem) {
     const int options = static_cast<int>(problem.options.size());
-    return sim.random.percent(75) ? options - 1 : sim.random.below(options);
+    return sim.random.percent(85) ? options - 1 : sim.random.below(options);
 }
 
 // Mostly one that moves something, so that there is something to copy.
@@ -219,7 +225,7 @@ Degradation draw_listed(ProgramSim& sim, std::span<const Degradation> listed) {
 }
 
 // Down to a target that can be carried out, or as far as it goes.
-void walk(ProgramSim& sim, Planning& planning, TargetId target) {
+TargetAssessment walk(ProgramSim& sim, Planning& planning, TargetId target) {
     TargetAssessment assessed = planning.assess(target);
     const int whim = sim.random.below(8);
     for (int i = 0; i < kMostSteps; ++i) {
@@ -235,23 +241,50 @@ void walk(ProgramSim& sim, Planning& planning, TargetId target) {
         assessed = planning.assess(target);
     }
     planning.seal(target, assessed);
+    return assessed;
+}
+
+// What comes between a plan and its start, and moves no revision: its sequence computes, or a copy of somebody begins and is
+// cancelled, and holds what it has taken until the engine has ended it.
+void disturb(ProgramSim& sim, const Publication& publication) {
+    if (sim.random.percent(55) && go_on_with_published(sim, publication)) return;
+    sim.begin(DrawnOperation::kStartCopy);
+    start_checkpoint_copy(sim, sim.random.percent(70) ? Tier::kDevice : Tier::kHost);
+    if (sim.random.percent(20)) return;
+    sim.begin(DrawnOperation::kCancelCopies);
+    cancel_checkpoint_copies(sim);
+}
+
+// A session from its opening to a sealed plan, the last of those that wait; whether it copies anything. None: nothing is
+// sealed.
+std::optional<bool> plan_once(ProgramSim& sim) {
+    PlanningProblem problem = draw_problem(sim);
+    sim.tell("plan with %zu options of kind %zu", problem.options.size(), problem.options.front().index());
+    Planning planning(sim, problem);
+    if (!planning.open()) return std::nullopt;
+    const int option = draw_option(sim, problem);
+    const TargetId start = sim.random.percent(10) ? planning.maximal(option) : planning.identity(option);
+    const TargetAssessment sealed = walk(sim, planning, start);
+    if (!sealed.feasible()) return std::nullopt;
+    return sealed.status == TargetStatus::kNeedsTransfer;
 }
 
 }  // namespace
 
 void plan_transition(ProgramSim& sim) {
+    constexpr int kMostProblems = 4;
     sim.count_done();
-    PlanningProblem problem = draw_problem(sim);
-    sim.tell("plan with %zu options of kind %zu", problem.options.size(), problem.options.front().index());
-    Planning planning(sim, problem);
-    if (!planning.open()) return;
-    const int option = draw_option(sim, problem);
-    const TargetId start = sim.random.percent(10) ? planning.maximal(option) : planning.identity(option);
-    walk(sim, planning, start);
-    if (sim.plans.empty() || sim.plans.back().revision != sim.model.revision || !sim.random.percent(75)) return;
-    WaitingPlan waiting = std::move(sim.plans.back());
-    sim.plans.pop_back();
-    start_plan(sim, std::move(waiting));
+    // Until there is something to start, for which something has to be copied, mostly.
+    for (int i = 0; i < kMostProblems; ++i) {
+        const auto copies = plan_once(sim);
+        if (!copies) continue;
+        const bool admits = std::holds_alternative<AdmissionPublication>(sim.plans.back().plan.publication);
+        if (!sim.random.percent(*copies ? 90 : admits ? 15 : 40)) continue;
+        WaitingPlan waiting = std::move(sim.plans.back());
+        sim.plans.pop_back();
+        if (sim.random.percent(admits ? 10 : 25)) disturb(sim, waiting.plan.publication);
+        return start_plan(sim, std::move(waiting));
+    }
 }
 
 void exhaust_session(ProgramSim& sim) {
@@ -319,7 +352,7 @@ void ask_backfill(ProgramSim& sim) {
         if (sim.random.percent(50)) donors.push_back(SequenceHandle{key});
     for (const auto& [key, owner] : model.owners)
         if (sim.random.percent(10)) owners.push_back(OwnerHandle{key});
-    if (sim.random.percent(4))
+    if (sim.random.percent(12))
         owners.push_back(OwnerHandle{sim.draw_owner([](Key, const OwnerRecord&) { return false; })});
     question.donors = donors;
     question.protected_owners = owners;

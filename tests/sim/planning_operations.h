@@ -21,5 +21,7 @@ void cancel_plan(ProgramSim& sim);
 
 // Without drawing.
 void start_plan(ProgramSim& sim, WaitingPlan waiting);
+// The sequence that is to be captured or finished computes meanwhile, so that it is not. False: there is none that can.
+bool go_on_with_published(ProgramSim& sim, const Publication& publication);
 
 }  // namespace ninfer::sim

@@ -1,6 +1,7 @@
 #include "tests/sim/planning_problem.h"
 
 #include <algorithm>
+#include <array>
 
 #include "cpp/program/candidate_verification.h"
 #include "tests/sim/placement_operations.h"
@@ -106,7 +107,7 @@ std::vector<AdmissionCandidate> draw_candidates(ProgramSim& sim, const TokenList
     std::vector<CandidateSource> sources;
     const int count = sim.random.percent(8) ? 0 : sim.random.between(1, 3);
     for (int i = 0; i < count; ++i) {
-        const Key key = i == 0 ? from : sim.draw_checkpoint([&](Key, const CheckpointRecord& it) {
+        const Key key = i == count - 1 ? from : sim.draw_checkpoint([&](Key, const CheckpointRecord& it) {
             return saved_tokens(sim, it, prompt, salt) > 0;
         });
         sources.push_back({CheckpointHandle{key}, static_cast<SourceUse>(sim.random.below(3))});
@@ -127,7 +128,7 @@ std::vector<AdmissionCandidate> draw_candidates(ProgramSim& sim, const TokenList
 // What no caller should ask for.
 void spoil(ProgramSim& sim, PlanningProblem& problem) {
     auto& admission = std::get<AdmissionPublication>(problem.options.back());
-    switch (sim.random.below(4)) {
+    switch (sim.random.below(5)) {
         case 0:
             admission.request.header = header_of(admission.request.header.salt.empty() ? 1 : 0);
             break;
@@ -139,6 +140,9 @@ void spoil(ProgramSim& sim, PlanningProblem& problem) {
         case 2:
             while (std::ssize(problem.options) <= PlanningSession::kMaxOptions)
                 problem.options.push_back(problem.options.front());
+            break;
+        case 3:
+            if (!admission.candidate.is_root()) admission.candidate.use = static_cast<SourceUse>(sim.random.below(3));
             break;
         default:
             admission.request.tokens = sim.sizes.max_context + 1;
@@ -160,7 +164,7 @@ void draw_admission(ProgramSim& sim, PlanningProblem& problem) {
     if (sim.random.percent(94)) request.tokens = std::min(request.tokens, sim.sizes.max_context);
     for (const AdmissionCandidate& candidate : draw_candidates(sim, prompt, salt, from))
         if (candidate.frontier <= request.tokens) problem.options.push_back(AdmissionPublication{candidate, request});
-    if (sim.random.percent(8)) spoil(sim, problem);
+    if (sim.random.percent(10)) spoil(sim, problem);
 }
 
 }  // namespace
@@ -172,19 +176,20 @@ PlanningProblem draw_problem(ProgramSim& sim) {
     for (const auto& [key, owner] : sim.model.owners)
         if (sim.random.percent(6)) problem.protected_owners.push_back(key);
     const bool is_full = std::ssize(sim.model.sequences) >= sim.sizes.lanes;
-    const int kind = is_full && sim.random.percent(85) ? sim.random.between(62, 99) : sim.random.below(100);
+    const int kind = is_full && sim.random.percent(85) ? sim.random.between(68, 99) : sim.random.below(100);
     const auto any = [](Key, const SequenceRecord& it) { return it.computed > 0 && it.computed < it.reserved; };
-    if (kind < 62 || (kind < 94 && sim.model.sequences.empty())) {
+    std::array tiers{Tier::kDevice, Tier::kHost};
+    if (sim.random.percent(50)) std::swap(tiers[0], tiers[1]);
+    if (kind < 68 || (kind < 94 && sim.model.sequences.empty())) {
         draw_admission(sim, problem);
-    } else if (kind < 78) {
+    } else if (kind < 81) {
         const SequenceHandle sequence{sim.draw_sequence(any)};
-        for (const Tier tier : {Tier::kDevice, Tier::kHost})
+        for (const Tier tier : tiers)
             problem.options.push_back(
                 CapturePublication{sequence, {.image_tier = tier, .own = sim.random.percent(50)}});
     } else if (kind < 94) {
         const SequenceHandle sequence{sim.draw_sequence(any)};
-        for (const Tier tier : {Tier::kDevice, Tier::kHost})
-            problem.options.push_back(FinishPublication{sequence, {.image_tier = tier}});
+        for (const Tier tier : tiers) problem.options.push_back(FinishPublication{sequence, {.image_tier = tier}});
     } else {
         problem.options.push_back(NoPublication{});
     }

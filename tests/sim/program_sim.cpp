@@ -6,7 +6,7 @@
 namespace ninfer::sim {
 namespace {
 
-constexpr FaultyCopyEngine::Faults kFaulty{.fail_percent = 17, .delay_polls_most = 2};
+constexpr FaultyCopyEngine::Faults kFaulty{.fail_percent = 18, .delay_polls_most = 2};
 constexpr FaultyCopyEngine::Faults kSlow{.fail_percent = 0, .delay_polls_most = 2};
 
 ContextSizes draw_sizes(SimRandom& random) {
@@ -43,9 +43,28 @@ void compare(std::set<Key>& known, std::set<Key> now, Born&& born, Died&& died) 
 
 }  // namespace
 
-std::vector<std::string> part_operation_names() {
-    return {"session.verify",  "session.open",   "session.identity", "session.maximal", "session.list",
-            "session.degrade", "session.assess", "session.seal",     "session.start"};
+std::vector<CoverageTable::OperationCase> part_operations() {
+    using enum RefusalKind;
+    constexpr RefusalSet kOfSource = refusals(
+        {kStaleHandle, kCopyInFlight, kBeyondFrontier, kBackwards, kMismatch, kOverReservation, kActive, kShared});
+    constexpr RefusalSet kOfSequence =
+        refusals({kStaleHandle, kCopyFailed, kUnsettled, kCopyInFlight, kBeyondFrontier, kOverReservation});
+    constexpr RefusalSet kOfSerial = refusals({kCopyInFlight, kUnsettled});
+    constexpr RefusalSet kOfStores = refusals({kNoPages, kNoImageSlots, kNoHostBlocks, kPinned});
+    // Between a plan and its start, without the revision: a sequence goes on, or a copy takes what it needs.
+    constexpr RefusalSet kTakenMeanwhile = refusals({kOverReservation, kNoImageSlots, kNoHostBlocks});
+    return {
+        {"session.verify", refusals({kStaleHandle})},
+        {"session.open", kOfSource | kOfSequence | refusals({kTransactionOpen, kBatchSize})},
+        {"session.identity"},
+        {"session.maximal"},
+        {"session.list"},
+        {"session.degrade", refusals({kStaleHandle, kBackwards, kNoTargets})},
+        {"session.assess"},
+        {"session.seal", kOfStores | kOfSerial | refusals({kOverContext, kNoLane})},
+        {"session.start", kOfStores | kOfSerial | refusals({kTransactionOpen, kStaleRevision, kOverReservation}),
+         kTakenMeanwhile},
+    };
 }
 
 ProgramSim::ProgramSim(std::uint64_t seed, bool faults, CoverageTable& coverage)

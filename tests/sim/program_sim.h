@@ -20,9 +20,33 @@ namespace ninfer::sim {
 
 using Expected = std::optional<Refusal>;  // empty: the operation is done
 
-// Operations that come as parts of another one, after those that are drawn.
+// Operations that come as parts of another one. In the table they stand before those that are drawn.
 enum class PartOperation { kVerify, kOpen, kIdentity, kMaximal, kList, kDegrade, kAssess, kSeal, kStart, kCount };
-std::vector<std::string> part_operation_names();
+std::vector<CoverageTable::OperationCase> part_operations();
+// Those that are drawn, in the order of their list.
+enum class DrawnOperation {
+    kOpenRoot,
+    kOpenFrom,
+    kUnit,
+    kCapture,
+    kFinish,
+    kClose,
+    kStartCopy,
+    kDrop,
+    kDelete,
+    kReleaseOwner,
+    kCancelCopies,
+    kPoll,
+    kPlan,
+    kExhaust,
+    kAskOld,
+    kStart,
+    kAdvance,
+    kStep,
+    kCancel,
+    kProve,
+    kCount
+};
 
 // A sealed plan, and the problem that it answers.
 struct WaitingPlan {
@@ -50,9 +74,9 @@ class ProgramSim {
     std::map<ImageKey, Key> image_names;
 
     bool has_images() const { return sizes.image_bytes > 0; }
-    void begin(int operation) { operation_ = operation; }
-    void begin(PartOperation part) { operation_ = first_part_ + static_cast<int>(part); }
-    void set_first_part(int first) { first_part_ = first; }
+    void begin(int operation) { operation_ = static_cast<int>(PartOperation::kCount) + operation; }
+    void begin(DrawnOperation operation) { begin(static_cast<int>(operation)); }
+    void begin(PartOperation part) { operation_ = static_cast<int>(part); }
     void stop_counting() { counting_ = false; }
     [[gnu::format(printf, 2, 3)]] void tell(const char* format, ...);
     const char* story() const { return story_; }
@@ -124,7 +148,6 @@ class ProgramSim {
 
     CoverageTable& coverage_;
     int operation_ = 0;
-    int first_part_ = 0;
     bool counting_ = true;
     std::set<Key> known_owners_, known_checkpoints_, known_sequences_;
     char story_[256] = "";

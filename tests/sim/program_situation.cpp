@@ -1,15 +1,26 @@
 #include "tests/sim/program_situation.h"
 
 namespace ninfer::sim {
+namespace {
 
-std::vector<std::string> program_situation_names(bool faults) {
-    std::vector<std::string> names;
+// Ways that a transition can take, and what goes on beside it.
+constexpr std::int64_t kWaysPerMillionSteps = 200;
+// A capture is planned, has to wait for somebody else's copies, nobody cancels it and none of them fails, and its sequence
+// goes on meanwhile: four things that are rare by themselves.
+constexpr std::int64_t kSkippedPerMillionSteps = 20;
+
+}  // namespace
+
+std::vector<CoverageTable::SituationCase> program_situations(bool faults) {
+    std::vector<CoverageTable::SituationCase> all;
     for (const char* round : {"demotions", "restores", "activation"})
         for (const char* ending : {"published", "cancelled in preparation", "cancelled in flight",
                                    "cancelled at publication", "copy failed"})
-            names.push_back(std::string(round) + ": " + ending);
+            all.push_back({std::string(round) + ": " + ending});
     // The first round is prepared by the call that starts the transition.
-    names[static_cast<std::size_t>(situation_of_round(0, RoundEnding::kCancelledInPreparation))].clear();
+    all[static_cast<std::size_t>(situation_of_round(0, RoundEnding::kCancelledInPreparation))].name.clear();
+    for (const char* name : {"releases: committed", "releases: cancelled later", "releases: copy failed later"})
+        all.push_back({name});
     for (const char* name : {"committed at once",
                              "drained",
                              "cancelled while draining",
@@ -41,13 +52,16 @@ std::vector<std::string> program_situation_names(bool faults) {
                              "target infeasible",
                              "maximal target",
                              "stale plan"})
-        names.emplace_back(name);
-    if (faults) return names;
+        all.push_back({name, kWaysPerMillionSteps});
+    for (const ProgramSituation rare : {ProgramSituation::kCaptureSkipped, ProgramSituation::kFinishSkipped})
+        all[static_cast<std::size_t>(rare)].per_million_steps = kSkippedPerMillionSteps;
+    if (faults) return all;
     for (int round = 0; round < kRounds; ++round)
-        names[static_cast<std::size_t>(situation_of_round(round, RoundEnding::kCopyFailed))].clear();
-    names[static_cast<std::size_t>(ProgramSituation::kSnapshotFailed)].clear();
-    names[static_cast<std::size_t>(ProgramSituation::kSettlingFailed)].clear();
-    return names;
+        all[static_cast<std::size_t>(situation_of_round(round, RoundEnding::kCopyFailed))].name.clear();
+    all[static_cast<std::size_t>(ProgramSituation::kReleasedCopyFailed)].name.clear();
+    all[static_cast<std::size_t>(ProgramSituation::kSnapshotFailed)].name.clear();
+    all[static_cast<std::size_t>(ProgramSituation::kSettlingFailed)].name.clear();
+    return all;
 }
 
 }  // namespace ninfer::sim

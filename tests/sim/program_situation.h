@@ -2,12 +2,14 @@
 
 // Situations that the simulation of a program's state counts besides operations and refusals.
 
-#include <string>
 #include <vector>
+
+#include "tests/sim/coverage_table.h"
 
 namespace ninfer::sim {
 
-// How a transition left a round of copies. It is never left before its releases: starting goes on to the first copy.
+// How a transition left a round of copies. It is never left before its releases: starting
+// goes on to the first copy; of the releases it is counted how a transition ended that had some. Copies fail in flight only.
 enum class RoundEnding {
     kPublished,
     kCancelledInPreparation,
@@ -19,8 +21,11 @@ inline constexpr int kRounds = 3;
 inline constexpr int kRoundEndings = 5;
 
 enum class ProgramSituation {
-    kAtOnce = kRounds * kRoundEndings,  // committed within the start, nothing copied
-    kDrained,                           // aborted, and the engine took its time
+    kReleasedCommitted = kRounds * kRoundEndings,
+    kReleasedCancelled,
+    kReleasedCopyFailed,
+    kAtOnce,   // committed within the start, nothing copied
+    kDrained,  // aborted, and the engine took its time
     kCancelledWhileDraining,
     kAbortedChanged,  // releases or demotions that stay
     kChangedBesides,
@@ -57,7 +62,7 @@ inline int situation_of_round(int round, RoundEnding ending) {
     return round * kRoundEndings + static_cast<int>(ending);
 }
 
-// Names in the order of their numbers; without faults those that need one are empty.
-std::vector<std::string> program_situation_names(bool faults);
+// In the order of their numbers; without faults those that need one have no name.
+std::vector<CoverageTable::SituationCase> program_situations(bool faults);
 
 }  // namespace ninfer::sim

@@ -193,8 +193,10 @@ void open_root_sequence(ProgramSim& sim) {
 void open_sequence_from(ProgramSim& sim) {
     Opening opening;
     const bool anywhere = sim.random.percent(45);
+    const bool of_everybody = sim.random.percent(15);
     opening.source = sim.draw_checkpoint([&](Key, const CheckpointRecord& checkpoint) {
         const int pages = static_cast<int>(checkpoint.view.pages.size());
+        if (of_everybody) return sim.model.owners.at(checkpoint.owner).role == OwnerRole::kShared;
         return !checkpoint.awaits_image && (anywhere || sim.model.on_device(checkpoint.view, pages) == pages);
     });
     opening.use = static_cast<SourceUse>(sim.random.below(3));
@@ -273,21 +275,31 @@ Expected not_ready(const ProgramSim& sim, const SequenceRecord& sequence) {
 
 }  // namespace
 
+bool is_busy(const ProgramSim& sim, const SequenceRecord& sequence) {
+    const Expected no = not_ready(sim, sequence);
+    return no && no->kind != kUnsettled;
+}
+
+bool any_busy(const ProgramSim& sim) {
+    return std::ranges::any_of(sim.model.sequences, [&](const auto& item) { return is_busy(sim, item.second); });
+}
+
 bool can_compute(const ProgramSim& sim, const SequenceRecord& sequence) {
     return sequence.computed < sequence.reserved && !not_ready(sim, sequence);
 }
 
 void run_sequence_unit(ProgramSim& sim) {
-    const bool of_failed = sim.random.percent(50) && std::ranges::any_of(sim.model.sequences, [](const auto& item) {
-                               return item.second.copy_failed;
-                           });
+    const bool of_busy = sim.random.percent(25) && any_busy(sim);
     run_sequence_unit(sim, sim.draw_sequence([&](Key, const SequenceRecord& sequence) {
-        return of_failed ? sequence.copy_failed : can_compute(sim, sequence);
+        return of_busy ? is_busy(sim, sequence) : can_compute(sim, sequence);
     }));
 }
 
 void run_sequence_unit(ProgramSim& sim, Key key) {
-    const int wanted = sim.random.percent(60) ? sim.random.between(1, 8) : sim.random.between(1, 100);
+    int wanted = sim.random.percent(60) ? sim.random.between(1, 8) : sim.random.between(1, 100);
+    const SequenceRecord* before = sim.find_sequence(key);
+    const bool to_border = before != nullptr && sim.random.percent(12);
+    if (to_border) wanted = 64 - static_cast<int>(before->tokens.size()) % 64;
     sim.tell("unit %llx tokens %d", static_cast<unsigned long long>(key), wanted);
     Expected expected = sim.no_sequence(key);
     if (!expected) expected = not_ready(sim, *sim.find_sequence(key));
@@ -307,7 +319,8 @@ void run_sequence_unit(ProgramSim& sim, Key key) {
     record.tokens.insert(record.tokens.end(), tokens.begin(), tokens.end());
     const int uncomputed = static_cast<int>(record.tokens.size()) - record.computed;
     if (uncomputed == 0) return;
-    const int end = record.computed + (sim.random.percent(80) ? uncomputed : sim.random.between(1, uncomputed));
+    const int end =
+        record.computed + (to_border || sim.random.percent(80) ? uncomputed : sim.random.between(1, uncomputed));
     const int mapped_end = sim.random.percent(20) ? std::min(record.reserved, end + 64) : end;
     write_unit(sim, real, record, end, mapped_end);
     real.computed = end;

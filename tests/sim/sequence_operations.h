@@ -28,6 +28,9 @@ bool do_capture(ProgramSim& sim, Key key, const CaptureRequest& request, Key cap
 void do_finish(ProgramSim& sim, Key key, const FinishRequest& request, Key owner, Key endpoint);
 
 bool can_compute(const ProgramSim& sim, const SequenceRecord& sequence);
+// It cannot compute because a copy of its image has failed or is on its way.
+bool is_busy(const ProgramSim& sim, const SequenceRecord& sequence);
+bool any_busy(const ProgramSim& sim);
 
 // Tokens for `count` more of a sequence.
 TokenList draw_tokens(ProgramSim& sim, int count);

@@ -41,12 +41,6 @@ Key SimContext::forge(const HandleHistory& handles) {
     }
 }
 
-CopyId SimContext::draw_copy(bool ended) {
-    return {draw(model.copies, model.copy_handles, [&](const ModelCopy& copy) {
-        return !ended || world.engine().outcome(copy.ticket) != CopyStatus::kPending;
-    })};
-}
-
 int SimContext::draw_frontier(int limit) {
     if (random.percent(6)) return limit + random.between(1, 70);
     const int any = random.below(limit + 1);

@@ -51,7 +51,10 @@ class SimContext {
         const auto found = model.pages.find(key);
         return {found == model.pages.end() ? forge(model.page_handles) : found->second.handle};
     }
-    CopyId draw_copy(bool ended);
+    template <typename Wanted>
+    CopyId draw_copy(Wanted&& wanted) {
+        return {draw(model.copies, model.copy_handles, wanted)};
+    }
     int draw_frontier(int limit);  // near the borders of pages, sometimes beyond the limit
 
     // Whether the operation, if it is done, changes anything in the stores.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/sim/candidates.h"
@@ -209,8 +210,12 @@ void fork_space(SimContext& context) {
 }
 
 void consume_space(SimContext& context) {
-    const SpaceId id = context.draw_space(can_branch);
-    const int reserved = draw_reservation(context);
+    const bool cut_short = context.random.percent(85) && any_space<is_cut_short>(context);
+    const SpaceId id = context.draw_space([&](const ModelSpace& space) {
+        return cut_short ? is_cut_short(context, space)
+                         : can_branch(space) && context.model.pins(space.pages.back()) == 0;
+    });
+    const int reserved = cut_short ? context.random.below(2) : draw_reservation(context);
     context.tell("consume %llx reserving %d", shown(id.value), reserved);
     Expected expected = not_frozen(context, id);
     bool in_place = false;
@@ -227,13 +232,13 @@ void consume_space(SimContext& context) {
     if (!made) return;
     ModelSpace space = context.model.spaces.at(id.value);
     if (in_place) {
-        const bool cut_short = context.model.pages.at(space.pages.back()).coverage != space.frontier % 64;
-        context.count(cut_short ? Situation::kConsumedTailCutShort : Situation::kConsumedTailInPlace);
+        const bool is_short = context.model.pages.at(space.pages.back()).coverage != space.frontier % 64;
+        context.count(is_short ? Situation::kConsumedTailCutShort : Situation::kConsumedTailInPlace);
         space.active = true;
         space.reserved = reserved;
         ModelPage& tail = context.model.pages.at(space.pages.back());
         tail.on_host = false;
-        tail.new_epoch = cut_short;
+        tail.new_epoch = is_short;
         tail.coverage = space.frontier % 64;
     } else {
         if (space.frontier % 64 != 0) context.count(Situation::kConsumedTailCopied);
@@ -245,7 +250,14 @@ void consume_space(SimContext& context) {
 }
 
 void freeze_space(SimContext& context) {
-    const SpaceId id = context.random.percent(75) ? context.draw_space(can_freeze) : context.draw_space(is_settled);
+    const int way = context.random.below(100);
+    const bool ahead = way < 65 && any_space<has_pages_ahead>(context);
+    const bool nothing_new = !ahead && way < 75 && any_space<would_freeze_nothing_new>(context);
+    const SpaceId id = context.draw_space([&](const ModelSpace& space) {
+        if (ahead) return has_pages_ahead(space);
+        if (nothing_new) return would_freeze_nothing_new(context, space);
+        return way < 85 ? can_freeze(space) && space.reserved > 0 : is_settled(space);
+    });
     context.tell("freeze %llx", shown(id.value));
     Expected expected = not_active_settled(context, id);
     if (!expected) {
@@ -281,11 +293,13 @@ void finish_space(SimContext& context) {
 }
 
 void share_space(SimContext& context) {
-    const SpaceId id = context.draw_space(can_branch);
+    const bool alone = context.random.percent(60) && any_space<holds_tail_alone>(context);
+    const SpaceId id = context.draw_space(
+        [&](const ModelSpace& space) { return alone ? holds_tail_alone(context, space) : can_branch(space); });
     const ModelSpace* source = find_space(context, id);
     const int limit = source == nullptr ? 64 : source->frontier;
     // Often within the last page: who then stays alone with it sees less than it holds.
-    const bool within = limit % 64 > 1 && context.random.percent(50);
+    const bool within = limit % 64 > 1 && (alone || context.random.percent(30));
     const int frontier = within ? limit - context.random.between(1, limit % 64 - 1) : context.draw_frontier(limit);
     context.tell("share %llx at %d", shown(id.value), frontier);
     Expected expected = not_frozen(context, id);
@@ -299,7 +313,9 @@ void share_space(SimContext& context) {
 
 void release_space(SimContext& context) {
     const bool active = context.random.percent(40);
+    const bool cuts_short = context.random.percent(85) && any_space<leaves_one_cut_short>(context);
     release_space(context, context.draw_space([&](const ModelSpace& space) {
+        if (cuts_short) return leaves_one_cut_short(context, space);
         return space.active == active && (space.pages.empty() || context.model.pins(space.pages.back()) == 0);
     }));
 }
@@ -349,21 +365,27 @@ void drop_page(SimContext& context) {
     (tier == Tier::kDevice ? page.on_device : page.on_host) = false;
 }
 
-void ask_space(SimContext& context) {
+void ask_facts(SimContext& context) {
     const SpaceId id = context.draw_space(is_settled);
     context.tell("ask for facts of %llx", shown(id.value));
-    const PagedKvStore& pages = context.world.pages();
-    constexpr auto kNone = SimContext::Effect::kNone;
-    switch (context.random.below(3)) {
-        case 0:
-            context.attempt(stale_space(context, id), [&] { return pages.facts(id); }, kNone);
-            return;
-        case 1:
-            context.attempt(stale_space(context, id), [&] { return pages.valid(id); }, kNone);
-            return;
-        default:
-            context.attempt(not_active_settled(context, id), [&] { return pages.capture_shape(id); }, kNone);
-    }
+    const auto ask = [&] { return std::as_const(context.world.pages()).facts(id); };
+    context.attempt(stale_space(context, id), ask, SimContext::Effect::kNone);
+}
+
+void ask_validity(SimContext& context) {
+    const SpaceId id = context.draw_space(is_settled);
+    context.tell("ask whether %llx is valid", shown(id.value));
+    const auto ask = [&] { return std::as_const(context.world.pages()).valid(id); };
+    context.attempt(stale_space(context, id), ask, SimContext::Effect::kNone);
+}
+
+void ask_capture_shape(SimContext& context) {
+    const bool unsettled = context.random.percent(25);
+    const SpaceId id = context.draw_space(
+        [&](const ModelSpace& space) { return unsettled ? waits_for_tail(space) : is_settled(space); });
+    context.tell("ask how %llx would be captured", shown(id.value));
+    const auto ask = [&] { return std::as_const(context.world.pages()).capture_shape(id); };
+    context.attempt(not_active_settled(context, id), ask, SimContext::Effect::kNone);
 }
 
 }  // namespace ninfer::sim

@@ -19,8 +19,9 @@ void finish_space(SimContext& context);
 void share_space(SimContext& context);
 void release_space(SimContext& context);
 void drop_page(SimContext& context);
-// Facts, validity or capture shape, of a stale handle too.
-void ask_space(SimContext& context);
+void ask_facts(SimContext& context);
+void ask_validity(SimContext& context);
+void ask_capture_shape(SimContext& context);
 
 // Without drawing, for the end of a world.
 void release_space(SimContext& context, SpaceId id);

@@ -28,7 +28,8 @@ SimMemory::SimMemory(std::size_t bytes) : bytes_(bytes), owned_(new std::byte[by
 }
 
 void SimMemory::zero(std::size_t offset, std::size_t bytes) {
-    NINFER_ASSERT_LE(offset + bytes, bytes_);
+    NINFER_ASSERT_LE(offset, bytes_);
+    NINFER_ASSERT_LE(bytes, bytes_ - offset);
     std::memset(data_ + offset, 0, bytes);
 }
 

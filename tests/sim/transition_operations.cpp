@@ -116,6 +116,12 @@ bool publish(ProgramSim& sim, ModelTransition&, const NoPublication&, const Reso
 
 // --- the end --------------------------------------------------------------------------------------------------------
 
+ProgramSituation situation_of_releases(TransactionEnd end) {
+    if (end == TransactionEnd::kCommitted) return ProgramSituation::kReleasedCommitted;
+    return end == TransactionEnd::kCancelled ? ProgramSituation::kReleasedCancelled
+                                             : ProgramSituation::kReleasedCopyFailed;
+}
+
 void count_ways(ProgramSim& sim, const ModelTransition& transition) {
     constexpr ProgramSituation kPages[] = {ProgramSituation::kCount, ProgramSituation::kCount,
                                            ProgramSituation::kForked, ProgramSituation::kMoved};
@@ -129,6 +135,7 @@ void count_ways(ProgramSim& sim, const ModelTransition& transition) {
     if (!transition.shortened.empty()) sim.count(ProgramSituation::kShortened);
     if (!transition.owners_gone.empty()) sim.count(ProgramSituation::kOwnerEvicted);
     if (transition.changed_besides) sim.count(ProgramSituation::kChangedBesides);
+    if (transition.releases()) sim.count(situation_of_releases(transition.end));
     if (transition.end != TransactionEnd::kCommitted) {
         if (transition.changed) sim.count(ProgramSituation::kAbortedChanged);
         return;
@@ -242,25 +249,29 @@ void go_on(ProgramSim& sim, bool one_step) {
     count_abort(sim, phase, round);
     follow(sim, result);
     // These two phases are short: else hardly anything would ever be cancelled there.
+    constexpr int kPreparationPercent = 30;
+    constexpr int kPublicationPercent = 22;
     if (!sim.model.transition) return;
     const ModelPhase now = sim.model.transition->phase;
-    const bool is_short = now == ModelPhase::kPreparation || now == ModelPhase::kPublication;
-    if (is_short && sim.random.percent(22)) cancel_plan(sim);
-}
-
-// What is to be captured or finished computes meanwhile, so that it is not.
-void go_on_with_published(ProgramSim& sim) {
-    if (!sim.model.transition) return;
-    SequenceHandle sequence;
-    if (const auto* capture = std::get_if<CapturePublication>(&sim.model.transition->publication))
-        sequence = capture->sequence;
-    if (const auto* finish = std::get_if<FinishPublication>(&sim.model.transition->publication))
-        sequence = finish->sequence;
-    const SequenceRecord* record = sim.find_sequence(sequence.value);
-    if (record != nullptr && can_compute(sim, *record)) run_sequence_unit(sim, sequence.value);
+    const bool prepares = now == ModelPhase::kPreparation;
+    if (!prepares && now != ModelPhase::kPublication) return;
+    if (!sim.random.percent(prepares ? kPreparationPercent : kPublicationPercent)) return;
+    sim.begin(DrawnOperation::kCancel);
+    cancel_plan(sim);
 }
 
 }  // namespace
+
+bool go_on_with_published(ProgramSim& sim, const Publication& publication) {
+    SequenceHandle sequence;
+    if (const auto* capture = std::get_if<CapturePublication>(&publication)) sequence = capture->sequence;
+    if (const auto* finish = std::get_if<FinishPublication>(&publication)) sequence = finish->sequence;
+    const SequenceRecord* record = sim.find_sequence(sequence.value);
+    if (record == nullptr || !can_compute(sim, *record)) return false;
+    sim.begin(DrawnOperation::kUnit);
+    run_sequence_unit(sim, sequence.value);
+    return true;
+}
 
 void start_plan(ProgramSim& sim, WaitingPlan waiting) {
     sim.tell("start a plan of revision %llu", static_cast<unsigned long long>(waiting.revision));
@@ -278,6 +289,7 @@ void start_plan(ProgramSim& sim, WaitingPlan waiting) {
     advance_transition(sim.model, sim.engine);
     if (started->has_value()) sim.count(ProgramSituation::kAtOnce);
     follow(sim, *started);
+    if (sim.model.transition && sim.random.percent(60)) go_on_with_published(sim, publication);
 }
 
 void start_plan(ProgramSim& sim) {
@@ -295,7 +307,11 @@ void advance_plan(ProgramSim& sim) {
 }
 
 void step_plan(ProgramSim& sim) {
-    if (sim.random.percent(60)) go_on_with_published(sim);
+    if (sim.model.transition && sim.random.percent(60)) {
+        const Publication publication = sim.model.transition->publication;
+        go_on_with_published(sim, publication);
+    }
+    sim.begin(DrawnOperation::kStep);
     sim.tell("step");
     go_on(sim, true);
 }

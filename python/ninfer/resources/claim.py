@@ -49,6 +49,14 @@ class Claim:
         return frozenset() if self.offer is None else self.offer.extends
 
     @property
+    def source(self) -> int | None:
+        return None if self.offer is None else self.offer.checkpoint
+
+    @property
+    def source_goes(self) -> bool:
+        return self.source in self.deletes
+
+    @property
     def cell_number(self) -> int:
         assert self.cell is not None, self
         return self.cell

@@ -1,13 +1,16 @@
 #include "cpp/memory/host_copy_engine.h"
 
+#include "tests/contract/copy_ending_contract.h"
 #include "tests/contract/copy_engine_contract.h"
 
 namespace ninfer::testing_support {
 
 struct HostCopyEngineMaker {
+    static constexpr bool kMovesInPoll = true;
     std::unique_ptr<CopyEngine> make() { return std::make_unique<HostCopyEngine>(); }
 };
 INSTANTIATE_TYPED_TEST_SUITE_P(Host, CopyEngineContract, HostCopyEngineMaker);
+INSTANTIATE_TYPED_TEST_SUITE_P(Host, CopyEndingContract, HostCopyEngineMaker);
 
 // The processor's own promises: the limit is exact, the order is that of submission.
 TEST(HostCopyEngineTest, APollMovesExactlyItsLimitInOrder) {

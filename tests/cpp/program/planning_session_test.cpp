@@ -138,6 +138,37 @@ TEST_F(PlanningTest, StepsSayWhatTheyCanGiveAtMost) {
     EXPECT_TRUE(moves.contains({idle.value, 0}));
 }
 
+TEST_F(PlanningTest, StepsConcernOnlyWhatIsLacking) {
+    build({.pages = 12, .checkpoint_slots = 2, .host_pages = 20});
+    const auto without_pages = world().endpoint(world().make_tokens(256));
+    commit(degrade(ask(NoPublication{}), {pages_to_host(without_pages)}));
+    const auto without_image = world().endpoint(world().make_tokens(256));
+    commit(degrade(ask(NoPublication{}), {step(DegradationKind::kImageToHost, without_image)}));
+    const auto with_both = world().endpoint(world().make_tokens(64));
+    std::set<DegradationKind> kinds;
+    const auto listed = [&](TargetId target) {
+        std::set<std::uint64_t> owners;
+        kinds.clear();
+        for (const Degradation& step : must(session().degradations(target))) {
+            owners.insert(step.owner.value);
+            kinds.insert(step.kind);
+        }
+        return owners;
+    };
+    const auto owners = [&](CheckpointHandle one, CheckpointHandle other) {
+        return std::set{world().owner_of(one).value, world().owner_of(other).value};
+    };
+    EXPECT_EQ(listed(ask(root(64 * 8))), owners(without_image, with_both)) << "pages are lacking";
+    EXPECT_EQ(kinds, (std::set{DegradationKind::kPagesToHost, DegradationKind::kEvict}));
+    const auto sequence = world().open(64);
+    world().compute(sequence, world().make_tokens(64));
+    const auto captures = ask(CapturePublication{sequence, {}});
+    EXPECT_EQ(assess(captures).residual.image_slots_checkpoint, 1);
+    EXPECT_EQ(listed(captures), owners(without_pages, with_both)) << "a slot is lacking";
+    EXPECT_EQ(kinds, (std::set{DegradationKind::kImageToHost, DegradationKind::kEvict}));
+    close(sequence);
+}
+
 TEST_F(PlanningTest, CutsAreListedDownToOnePage) {
     build({.pages = 4, .host_pages = 0, .recurrent = false});
     const auto idle = world().endpoint(world().make_tokens(100));
@@ -289,6 +320,25 @@ TEST_F(PlanningTest, WithoutRecurrentLayersAnyCommonBeginningIsABase) {
     must(session().assess_many({&cut, 1}, facts));
     EXPECT_EQ(of(facts.recipes, one)[0].base, one);
     EXPECT_EQ(of(facts.recipes, one)[0].base_frontier, 192);
+}
+
+// Nothing is done to it, but one of its ways back is gone.
+TEST_F(PlanningTest, WhoLosesABaseHasItsRecoveriesTold) {
+    build({.pages = 16, .host_pages = 12, .recurrent = false});
+    const auto system = world().endpoint(world().make_tokens(128));
+    const auto extended = world().extend(system, world().make_tokens(100));
+    commit(degrade(ask(NoPublication{}), {pages_to_host(extended, 2)}));
+    const auto target = degrade(ask(NoPublication{}), {evict(system)});
+    const auto before = of(must(session().baseline(0)), extended);
+    ASSERT_EQ(before.size(), 2U);
+    EXPECT_EQ(before[0].base, extended);
+    EXPECT_EQ(before[1].base, system);
+    TargetFacts facts;
+    must(session().assess_many({&target, 1}, facts));
+    const auto after = of(facts.recipes, extended);
+    ASSERT_EQ(after.size(), 2U);
+    EXPECT_EQ(after[0].base, extended);
+    EXPECT_EQ(after[1].base, CheckpointHandle{});
 }
 
 }  // namespace

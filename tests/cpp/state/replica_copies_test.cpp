@@ -232,6 +232,20 @@ TEST_F(ReplicaCopiesTest, TheEngineGetsWhatPollsMayMove) {
     for (const PageId id : pages) EXPECT_EQ(page(id).on_host(), id != pages[2]);
 }
 
+TEST_F(ReplicaCopiesTest, CopiesThatWaitedAndWereCancelledLeaveNothing) {
+    testing_support::ManualCopyEngine engine;
+    ReplicaCopies copies(pages_, nullptr, host_, engine, 0);
+    std::size_t bytes = 0;
+    for (int i = 0; i < 100; ++i) {
+        const CopyId copy = copies.start_page(page_, Tier::kHost).value();
+        ASSERT_TRUE(copies.cancel(copy).has_value());
+        EXPECT_TRUE(copies.poll(0));
+        if (i == 0) bytes = copies.bookkeeping_bytes();
+    }
+    EXPECT_EQ(copies.bookkeeping_bytes(), bytes);
+    EXPECT_EQ(copies.used(), (UsedVector{.device_pages = 2}));
+}
+
 TEST_F(ReplicaCopiesTest, ACopyThatLostItsPinStopsTheProcess) {
     testing::FLAGS_gtest_death_test_style = "threadsafe";
     static_cast<void>(ok(copies_.start_page(page_, Tier::kHost)));

@@ -173,6 +173,15 @@ def test_victims_go_by_class_then_by_last_use() -> None:
     assert engine.manager.statistics().removed["catalog_full"] == 4
 
 
+def test_a_hit_makes_a_source_recently_used() -> None:
+    engine = PlayedEngine(ContextCacheOptions(max_private_continuations=4))
+    older, younger = engine.keep(TEXT[:100], captures=[50]), engine.keep([9] * 40)
+    engine.discard(engine.begin_best([*TEXT[:60], 7, 7]))
+    assert engine.manager.cell_victim() == younger
+    engine.release(younger, RemovalReason.CATALOG_FULL)
+    assert engine.manager.cell_victim() == older
+
+
 def test_a_victim_is_never_a_source_of_the_request_itself(engine: PlayedEngine) -> None:
     engine.keep(TEXT[:100], captures=[50])
     other = engine.keep([9] * 40)
