@@ -97,6 +97,7 @@ class Shortlist:
             marked=entry.frontier in self._markers,
             cell_free=self._catalog.cells.free_count > 0,
             whole=source.whole,
+            last=entry is place.standing[-1],
             keeps_endpoint=self._keeps_endpoint(place, entry),
         )
 

@@ -15,7 +15,8 @@ class SourceSituation:
 
     foreign: the owner is the latest of another session. idle: its owner is inactive and nobody reads it. publishes: of
     the request. marked: the request declares a boundary there. cell_free: a branch would have a place beside it.
-    whole: the prompt begins with all tokens of the checkpoint. keeps_endpoint: an endpoint is worth an anchor.
+    whole: the prompt begins with all tokens of the checkpoint. last: nothing of its continuation is deeper.
+    keeps_endpoint: an endpoint is worth an anchor.
     """
 
     kind: CheckpointKind
@@ -25,6 +26,7 @@ class SourceSituation:
     marked: bool = False
     cell_free: bool = True
     whole: bool = True
+    last: bool = False
     keeps_endpoint: bool = False
 
 
@@ -35,5 +37,7 @@ def wanted_uses(situation: SourceSituation) -> tuple[str, ...]:
         return (RETAIN,)
     if situation.kind is CheckpointKind.SESSION_ENDPOINT and situation.whole:
         return (CONTINUE, CONSUME) if situation.keeps_endpoint else (CONSUME,)
+    if situation.whole and situation.last:
+        return (CONTINUE,)  # a broken-off prefill goes on, and nobody loses anything
     taken_over = CONTINUE if situation.whole else CONSUME
     return (RETAIN, taken_over) if situation.cell_free else (taken_over,)

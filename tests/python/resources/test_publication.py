@@ -192,14 +192,26 @@ class TestSharedPrefixes:
         longer = engine.begin_best(TEXT[:100])
         assert engine.capture_shared(longer, 70) is None
 
+    def test_what_another_request_reads_is_not_recycled(self, engine: PlayedEngine) -> None:
+        request = engine.begin(TEXT[:100])
+        engine.capture_shared(request, 50)
+        engine.discard(request)
+        reader = engine.begin_best([*TEXT[:60], 7])
+        engine.capture_shared(engine.begin([8] * 50), 40)
+        engine.capture_shared(engine.begin([9] * 50), 40)
+        assert sorted(engine.shared_frontiers()) == [40, 50]
+        engine.discard(reader)
+        engine.capture_shared(engine.begin([6] * 50), 30)
+        assert sorted(engine.shared_frontiers()) == [30, 40]
+
     def test_declared_ones_have_credit_for_a_while(self, engine: PlayedEngine) -> None:
         request = engine.begin(TEXT[:100])
         engine.capture_shared(request, 50, Evidence.EXPLICIT_BOUNDARY)
         engine.capture_shared(request, 60, Evidence.REQUESTED_AUTOMATIC)
         engine.discard(request)
-        assert engine.capture_shared(engine.begin([9] * 50), 40) is None
-        for _ in range(31):
+        for _ in range(30):
             engine.discard(engine.begin([9] * 50))
+        assert engine.capture_shared(engine.begin([9] * 50), 40) is None, "31 admissions after it was declared"
         assert engine.capture_shared(engine.begin([9] * 50), 40) is not None
 
     def test_credit_ends_with_the_first_use(self, engine: PlayedEngine) -> None:

@@ -64,6 +64,14 @@ def test_a_branch_leaves_the_conversation_alone_while_a_cell_is_free() -> None:
     assert uses(engine.offers(branch)) == [(200, "continue")]
 
 
+def test_a_broken_off_prefill_goes_on_where_it_ended(engine: PlayedEngine) -> None:
+    request = engine.begin(TEXT[:500])
+    engine.capture(request, 100)
+    engine.break_off(request, 300)
+    assert uses(engine.offers(TEXT[:500])) == [(300, "continue")]
+    assert uses(engine.offers(TEXT[:200])) == [(100, "retain"), (100, "continue")]
+
+
 @pytest.mark.parametrize(
     ("key", "markers"),
     [(BOB, ()), (ReuseKey(), ()), (ReuseKey(session="alice", publishes=False), ()), (ALICE, (200,))],
