@@ -180,6 +180,11 @@ def _overhead(settings: Settings) -> Sequence[Command]:
     return [Command([sys.executable, script, "--rounds", "200"], undecided_code=EXIT_INVALID)]
 
 
+def _admission(settings: Settings) -> Sequence[Command]:
+    script = str(settings.root / "bench" / "serving" / "admission.py")
+    return [Command([sys.executable, script, "--requests", "400"], undecided_code=EXIT_INVALID)]
+
+
 def _peers(settings: Settings) -> Sequence[Command]:
     script = str(settings.root / "bench" / "peers" / "llama_cpp.py")
     return [Command([sys.executable, script, "--quick"], undecided_code=EXIT_INVALID)]
@@ -218,6 +223,13 @@ STAGES = (
         "overhead",
         "the engine's own time per decode round, with and without HTTP streams, within its limits",
         _overhead,
+        needs=("package",),
+        tiers=("long",),
+    ),
+    Stage(
+        "admission",
+        "a prompt of 240,000 tokens is admitted among 1,000 conversations within its limit",
+        _admission,
         needs=("package",),
         tiers=("long",),
     ),

@@ -70,13 +70,18 @@ def test_undecided_is_reported_and_does_not_fail(settings: Settings, capsys: pyt
 
 def test_the_simulator_and_benches_run_in_the_long_tier_alone(settings: Settings) -> None:
     names = {tier: [stage.name for stage in of_tier(tier)] for tier in ("ci", "long")}
-    assert [name for name in names["long"] if name not in names["ci"]] == ["sim", "mutations", "overhead", "peers"]
+    only_long = [name for name in names["long"] if name not in names["ci"]]
+    assert only_long == ["sim", "mutations", "overhead", "admission", "peers"]
     assert set(names["ci"]) < set(names["long"]) == {stage.name for stage in STAGES}
 
 
 @pytest.mark.parametrize(
     ("name", "script", "option"),
-    [("overhead", "engine/round_overhead.py", "--rounds"), ("peers", "peers/llama_cpp.py", "--quick")],
+    [
+        ("overhead", "engine/round_overhead.py", "--rounds"),
+        ("admission", "serving/admission.py", "--requests"),
+        ("peers", "peers/llama_cpp.py", "--quick"),
+    ],
 )
 def test_a_bench_on_a_busy_machine_decides_nothing(settings: Settings, name: str, script: str, option: str) -> None:
     (stage,) = (stage for stage in STAGES if stage.name == name)
