@@ -9,6 +9,7 @@ from ninfer import native
 from ninfer.engine.generation_plan import GenerationPlan
 from ninfer.engine.sampling_params import native_sampler
 from ninfer.engine.text_stream import TextStream
+from ninfer.frontend.canonical_output import CanonicalOutput
 from ninfer.frontend.tokenizer import Tokenizer
 
 FinishReason = Literal["stop", "length"]
@@ -44,6 +45,8 @@ class OutputSession:
     def __init__(self, tokenizer: Tokenizer, plan: GenerationPlan, vocab_size: int) -> None:
         params = plan.params
         self._text = TextStream(tokenizer, params.stop)
+        self._canonical = CanonicalOutput(tokenizer, self._text.hidden_ids)
+        self._shown_bytes = 0
         self._end_ids = plan.end_ids
         self._max_tokens = plan.max_tokens
         self._min_tokens = params.min_tokens
@@ -65,21 +68,31 @@ class OutputSession:
         return self._text.stop_string
 
     @property
+    def canonical_tokens(self) -> int:
+        """How many of the output's tokens a prompt that holds its text has again, from the first on; the token that
+        ended it is none of them. For an output that has ended; takes as long as a push."""
+        return self._canonical.count(None if self.stop_string is None else self._shown_bytes)
+
+    @property
     def is_canonical(self) -> bool:
-        """Whether a later prompt can contain the accepted output token by token."""
-        return True
+        """Whether a later prompt can contain the accepted output token by token, up to the last, which nothing was
+        computed for."""
+        return self.canonical_tokens >= self.token_count - 1
 
     def push(self, token: native.SampledToken) -> GenerationStep:
         """What the token adds. The caller has it committed before it shows any of this."""
         token_id: int = token.id
         self.token_count += 1
         ended = token_id in self._end_ids
+        if not ended:
+            self._canonical.push(token_id)
         piece = self._text.finish() if ended else self._text.push(token_id)
         finish: FinishReason | None = "stop" if ended or self._text.stopped else None
         if finish is None and self.token_count >= self._max_tokens:
             piece += self._text.finish()
             # What was held back may have completed a stop string.
             finish = "stop" if self._text.stopped else "length"
+        self._shown_bytes += len(piece.encode())
         logprob = None
         if self._wants_logprobs:
             logprob = TokenLogprob(token_id, token.logprob, tuple(token.top_logprobs))

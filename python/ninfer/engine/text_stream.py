@@ -15,7 +15,8 @@ class TextStream:
 
     def __init__(self, tokenizer: Tokenizer, stops: tuple[str, ...]) -> None:
         control = {token for token in (tokenizer.bos_id, tokenizer.pad_id) if token is not None}
-        self._detokenizer = Detokenizer(tokenizer, hidden_ids=control | tokenizer.eos_ids)
+        self.hidden_ids = control | tokenizer.eos_ids
+        self._detokenizer = Detokenizer(tokenizer, hidden_ids=self.hidden_ids)
         self._stops = StopMatcher(stops)
 
     @property

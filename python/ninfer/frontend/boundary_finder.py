@@ -6,22 +6,24 @@ variation only loses the boundary that it would have shown.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ninfer.errors import RequestError
-from ninfer.frontend.chat_prompt import ChatPrompt
-from ninfer.frontend.message_starts import MessageStarts, Render
+from ninfer.frontend.chat_prompt import ChatPrompt, PromptMarker
+from ninfer.frontend.message_starts import MessageStarts, Openings, Render
 from ninfer.frontend.private_characters import unused_characters
 from ninfer.frontend.prompt_boundaries import MessageBoundary, PromptBoundaries
 from ninfer.frontend.segmented_text import SegmentedText
 from ninfer.frontend.shared_beginning import common_length
 
-_NEAR = 512
 _LEADING_ROLES = ("system", "developer")
-_SAFE = re.compile(r"(?<=[A-Za-z])(?= [A-Za-z])|(?<=\n)(?=\S)")
+# How far back a frontier may be from where a boundary ought to be, in characters; and how many are tried.
+_NEAR = 256
+_MOST_TRIED = 3
+# A place, or those before it that will do if it is no frontier, the best first; none if there is no such boundary.
+Places = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -29,45 +31,48 @@ class TextBoundaries:
     """Boundaries as places in the text, before it is known which of them are token frontiers; as PromptBoundaries."""
 
     messages: Mapping[int, int]
-    tools_end: int | None
-    leading_end: int | None
-    turn_closure: int | None
-    response_replay: int | None
+    tools_end: Places
+    leading_end: Places
+    turn_closure: Places
+    response_replay: Places
+    markers: tuple[Places, ...]
 
     @property
     def places(self) -> list[int]:
         """All of them, unordered."""
-        single = (self.tools_end, self.leading_end, self.turn_closure, self.response_replay)
-        return [*self.messages.values(), *(place for place in single if place is not None)]
+        several = (self.tools_end, self.leading_end, self.turn_closure, self.response_replay, *self.markers)
+        return [*self.messages.values(), *(place for places in several for place in places)]
 
     def at(self, frontiers: Mapping[int, int]) -> PromptBoundaries:
         """Those that are token frontiers."""
 
-        def frontier(place: int | None) -> int | None:
-            return None if place is None else frontiers.get(place)
+        def frontier(places: Places) -> int | None:
+            return next((frontiers[place] for place in places if place in frontiers), None)
 
         exact = {frontiers[place]: index for index, place in self.messages.items() if place in frontiers}
+        marked = {found for found in map(frontier, self.markers) if found is not None}
         return PromptBoundaries(
             messages=tuple(MessageBoundary(tokens, index) for tokens, index in exact.items()),
             tools_end=frontier(self.tools_end),
             leading_end=frontier(self.leading_end),
             turn_closure=frontier(self.turn_closure),
             response_replay=frontier(self.response_replay),
+            markers=tuple(sorted(marked)),
         )
 
 
-def find_boundaries(text: SegmentedText, prompt: ChatPrompt, render: Render) -> TextBoundaries:
-    """prompt: normalised. render: as the text was rendered, at the same moment."""
-    return _Finder(text, prompt, render).found()
+def find_boundaries(text: SegmentedText, prompt: ChatPrompt, render: Render, learnt: Openings) -> TextBoundaries:
+    """prompt: normalised. render: as the text was rendered, at the same moment. learnt: see MessageStarts."""
+    return _Finder(text, prompt, render, MessageStarts(text, prompt, render, learnt)).found()
 
 
 class _Finder:
-    def __init__(self, text: SegmentedText, prompt: ChatPrompt, render: Render) -> None:
+    def __init__(self, text: SegmentedText, prompt: ChatPrompt, render: Render, starts: MessageStarts) -> None:
         self._text = text
         self._prompt = prompt
         self._render = render
-        self._starts = MessageStarts(text, prompt, render)
-        self._messages = self._starts.places()
+        self._starts = starts
+        self._messages = starts.places()
         self._other, self._answer = unused_characters(text.text, 2)
         roles = [message.get("role") for message in prompt.messages]
         self._leading = next((i for i, role in enumerate(roles) if role not in _LEADING_ROLES), len(roles))
@@ -76,12 +81,14 @@ class _Finder:
     def found(self) -> TextBoundaries:
         replay = self._response_replay()
         leading = self._leading_end()
+        tools = self._tools_end(leading)
         return TextBoundaries(
             messages=self._messages,
-            tools_end=self._tools_end(leading),
-            leading_end=leading,
-            turn_closure=self._turn_closure(replay),
-            response_replay=replay,
+            tools_end=self._places(tools),
+            leading_end=self._places(leading),
+            turn_closure=self._places(self._turn_closure(replay)),
+            response_replay=self._places(replay),
+            markers=tuple(self._places(self._marked(marker, tools, replay)) for marker in self._prompt.markers),
         )
 
     def _response_replay(self) -> int | None:
@@ -91,31 +98,49 @@ class _Finder:
             if closed is not None and len(closed) < len(text):
                 shared = common_length(text, closed)
                 return shared if shared == len(closed) else self._snapped(shared)
-        return self._cut_back(len(text) - 1)
+        return self._split_before(len(text) - 1)
 
     def _turn_closure(self, replay: int | None) -> int | None:
         if self._last_user is None:
             return None
         turn = self._prompt.messages[: self._last_user + 1]
-        later = self._rendered([*turn, _says("assistant", self._answer), _says("user", self._other)])
-        if later is None:
+        shared = self._shared([*turn, _says("assistant", self._answer), _says("user", self._other)])
+        if shared is None:
             return None
-        shared = common_length(self._text.text, later)
         answer = self._messages.get(len(turn), replay)
         return answer if answer is not None and answer <= shared else self._snapped(shared)
 
     def _leading_end(self) -> int | None:
-        other = self._rendered([*self._prompt.messages[: self._leading], _says("user", self._other)])
-        return None if other is None else self._snapped(common_length(self._text.text, other))
+        shared = self._shared([*self._prompt.messages[: self._leading], _says("user", self._other)])
+        return None if shared is None else self._snapped(shared)
 
     def _tools_end(self, leading: int | None) -> int | None:
         end = self._starts.marked.tools_end
         if not self._prompt.tools or end is None or leading is None or leading < end:
             return None
         system = [{**message, "content": self._answer} for message in self._prompt.messages[: self._leading]]
-        other = self._rendered([*system, _says("user", self._other)]) if system else None
-        place = None if other is None else self._cut_back(common_length(self._text.text, other))
+        shared = self._shared([*system, _says("user", self._other)]) if system else None
+        place = None if shared is None else self._split_before(shared)
         return leading if place is None or place < end else place
+
+    def _marked(self, marker: PromptMarker, tools: int | None, replay: int | None) -> int | None:
+        if marker.message is None:
+            return tools
+        messages = self._prompt.messages
+        content = messages[marker.message].get("content")
+        if marker.part is None or not isinstance(content, list | tuple) or marker.part + 1 >= len(content):
+            return self._messages.get(marker.message + 1, replay if marker.message + 1 == len(messages) else None)
+        cut = {
+            **messages[marker.message],
+            "content": [*content[: marker.part + 1], {"type": "text", "text": self._other}],
+        }
+        shared = self._shared([*messages[: marker.message], cut])
+        return None if shared is None else self._split_before(shared)
+
+    def _shared(self, messages: Sequence[Mapping[str, Any]]) -> int | None:
+        """How much the text has in common with another conversation; None if the template refuses that."""
+        other = self._rendered(messages)
+        return None if other is None else common_length(self._text.text, other)
 
     def _rendered(self, messages: Sequence[Mapping[str, Any]]) -> str | None:
         variation = replace(self._prompt, messages=messages, add_generation_prompt=False, continue_final_message=False)
@@ -125,19 +150,22 @@ class _Finder:
             return None
 
     def _snapped(self, shared: int) -> int | None:
-        """The beginning of the message in the opening of which the common text ends, else a frontier near that."""
+        """The beginning of the message in the opening of which the common text ends, else a place near that."""
         regions = self._starts.marked.regions
         for index, place in self._messages.items():
             if index in regions and place <= shared <= regions[index].start:
                 return place
-        return self._cut_back(shared)
+        return self._split_before(shared)
 
-    def _cut_back(self, shared: int) -> int | None:
-        """The last place up to `shared` where the text can be cut, whatever follows after `shared`."""
-        text, near = self._text.text, max(0, shared - _NEAR)
-        edges = [edge for span in self._text.controls(near, shared) for edge in span]
-        edges += [found.start() for found in _SAFE.finditer(text, near, shared) if found.start() + 2 <= shared]
-        return max((edge for edge in edges if edge > 0), default=None)
+    def _split_before(self, shared: int) -> int | None:
+        return next(iter(self._text.splits_before(shared, _NEAR)), None)
+
+    def _places(self, place: int | None) -> Places:
+        if not place:
+            return ()
+        if self._text.is_edge(place):
+            return (place,)
+        return (place, *self._text.splits_before(place, _NEAR)[:_MOST_TRIED])
 
 
 def _says(role: str, content: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from ninfer.frontend.boundary_finder import find_boundaries
 from ninfer.frontend.chat_prompt import ChatPrompt, normalised_prompt
 from ninfer.frontend.chat_template import ChatTemplate
 from ninfer.frontend.content_marks import ContentMarks
-from ninfer.frontend.message_starts import Render
+from ninfer.frontend.message_starts import Openings, Render
 from ninfer.frontend.prompt_boundaries import PromptBoundaries
 from ninfer.frontend.segmented_text import Segment, SegmentedText
 from ninfer.frontend.tokenizer import Tokenizer
@@ -28,18 +28,19 @@ class EncodedChat:
 @dataclass(frozen=True)
 class RenderedChat:
     """A rendered prompt that is not tokenised yet. marked: the text with the content's signs marked, None where no sign
-    needs it. prompt, render: what was rendered, and how to render a variation of it."""
+    needs it. prompt, render: what was rendered, and how to render a variation of it. learnt: see MessageStarts."""
 
     text: str
     marked: str | None
     marks: ContentMarks
     prompt: ChatPrompt
     render: Render
+    learnt: Openings
 
     def encoded(self, tokenizer: Tokenizer) -> EncodedChat:
         """Tokenises, and finds the boundaries."""
         segmented = SegmentedText(tokenizer, self.text, self._segments(tokenizer))
-        found = find_boundaries(segmented, self.prompt, self.render)
+        found = find_boundaries(segmented, self.prompt, self.render, self.learnt)
         token_ids, frontiers = segmented.encoded(found.places)
         return EncodedChat(self.text, token_ids, found.at(frontiers))
 
@@ -74,18 +75,18 @@ def render_chat(
 ) -> RenderedChat:
     """The first half of `encode_chat`."""
     prompt = normalised_prompt(prompt)
-    render = partial(template.render_at, template.now())
+    render = partial(template.render_normalised, template.now())
     plain = render(prompt)
     source = template.source.default + (template.source.tool_use or "")
     marks = ContentMarks(tokenizer.special_texts, source, prompt)
     if parse_special_in_content or not marks.needed:
-        return RenderedChat(plain, None, marks, prompt, render)
+        return RenderedChat(plain, None, marks, prompt, render, template.openings)
     marked = render(marks.with_all_signs_marked(prompt))
     if marks.unmarked(marked) != plain:
         # The template looks at the signs. It sees its input unchanged now, save for whole special tokens, and parts
         # of them at the ends of strings.
         marked = render(marks.with_tokens_marked(prompt))
-    return RenderedChat(marks.unmarked(marked), marked, marks, prompt, render)
+    return RenderedChat(marks.unmarked(marked), marked, marks, prompt, render, template.openings)
 
 
 def _count(tokenizer: Tokenizer, text: str) -> int:

@@ -13,13 +13,25 @@ _MAX_NESTING = 200  # what follows is recursive, and Python allows about a thous
 _REASONING_KEYS = ("reasoning_content", "thinking", "reasoning")
 
 
+MAX_MARKERS = 4
+
+
+@dataclass(frozen=True)
+class PromptMarker:
+    """Where a request says that others will begin alike: behind part `part` of a message's list of parts, behind the
+    whole message if that is None, behind all tools if `message` is None."""
+
+    message: int | None
+    part: int | None = None
+
+
 @dataclass(frozen=True)
 class ChatPrompt:
     """A conversation to be rendered.
 
     messages, tools: in OpenAI form. add_generation_prompt: end with the opening of the model's turn.
     continue_final_message: leave the last message open, so that the model goes on with it.
-    template_kwargs: further variables of the template.
+    template_kwargs: further variables of the template. markers: at most MAX_MARKERS; they change nothing in the prompt.
     """
 
     messages: Sequence[Mapping[str, Any]]
@@ -27,6 +39,10 @@ class ChatPrompt:
     add_generation_prompt: bool = True
     continue_final_message: bool = False
     template_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    markers: tuple[PromptMarker, ...] = ()
+
+    def __post_init__(self) -> None:
+        assert len(self.markers) <= MAX_MARKERS, self.markers
 
 
 def normalised_prompt(prompt: ChatPrompt) -> ChatPrompt:

@@ -29,6 +29,8 @@ class ChatTemplate:
         self.source = source
         self._special_tokens = dict(special_tokens)
         self._clock = clock
+        # What MessageStarts has learnt of this template.
+        self.openings: dict[tuple[str, str], int] = {}
         self._environment = template_environment()
         self._default = self._compiled(source.default)
         self._tool_use = self._default if source.tool_use is None else self._compiled(source.tool_use)
@@ -59,7 +61,10 @@ class ChatTemplate:
 
     def render_at(self, moment: datetime, prompt: ChatPrompt) -> str:
         """As `render`, at a given time."""
-        prompt = normalised_prompt(prompt)
+        return self.render_normalised(moment, normalised_prompt(prompt))
+
+    def render_normalised(self, moment: datetime, prompt: ChatPrompt) -> str:
+        """As `render_at`, of a prompt that needs no normalising any more."""
         if not prompt.continue_final_message:
             return self._rendered(moment, prompt, prompt.messages)
         [tag] = unused_characters("".join(strings_of([list(prompt.messages), self.source.default])), 1)

@@ -137,11 +137,11 @@ def _call_mapped(call: Any, change: Callable[[str], str]) -> Any:
         return call
     if isinstance(call.get("function"), Mapping):
         return {**call, "function": _call_mapped(call["function"], change)}
-    changed = {key: change(value) if key == "name" and isinstance(value, str) else value for key, value in call.items()}
-    if isinstance(call.get("arguments"), Mapping):
-        items = call["arguments"].items()
-        changed["arguments"] = {key: change(value) if isinstance(value, str) else value for key, value in items}
-    return changed
+    if not isinstance(call.get("arguments"), Mapping):
+        return call
+    # Not its name: templates compare it, and show it again with the result.
+    items = call["arguments"].items()
+    return {**call, "arguments": {key: change(value) if isinstance(value, str) else value for key, value in items}}
 
 
 def _descriptions_mapped(value: Any, change: Callable[[str], str]) -> Any:

@@ -26,6 +26,10 @@ class PlacedIds:
         start, end = span
         return start, end
 
+    def ends_at(self, index: int, place: int) -> bool:
+        """Whether the token at `index` is the last before `place` and nothing of the next stands before it."""
+        return index >= 0 and self.span(index)[1] == place
+
     def tokens_before(self, place: int) -> int:
         """How many tokens end at `place` or before it."""
         return bisect_right(range(len(self.ids)), place, key=lambda index: self.span(index)[1])

@@ -10,8 +10,9 @@ from itertools import pairwise
 
 from ninfer.frontend.tokenizer import Tokenizer
 
-# Where every word splitter splits, whatever comes further left or right.
-_BETWEEN_WORDS = re.compile("(?<=[A-Za-z])(?= [A-Za-z])")
+# Where every word splitter splits, whatever comes further left or right; and where it does if a line ends there.
+_BETWEEN_WORDS = re.compile(r"(?<=[A-Za-z])(?= [A-Za-z])")
+_SPLIT = re.compile(r"(?<=[A-Za-z])(?= [A-Za-z])|(?<=\n)(?=\S)")
 _WINDOW = 2048
 
 
@@ -47,6 +48,20 @@ class SegmentedText:
                 found += self._tokenizer.control_edges.spans(self.text, *inside)
         return [(left, right) for left, right in found if start <= left and right <= end]
 
+    def is_edge(self, place: int) -> bool:
+        """Whether a control token begins or ends here, so that the text is cut here whatever stands around."""
+        segment = self._segments[max(0, bisect_right(self._starts, place) - 1)]
+        if segment.start == place or not segment.parse_special:
+            return segment.start == place
+        return self._tokenizer.control_edges.splits(self.text, place)
+
+    def splits_before(self, place: int, near: int) -> list[int]:
+        """Up to `near` characters back, the places where the text is cut whatever follows `place`, the last first."""
+        start = max(0, place - near)
+        edges = [edge for span in self.controls(start, min(place + near, len(self.text))) for edge in span]
+        found = [found.start() for found in _SPLIT.finditer(self.text, start, place) if found.start() + 2 <= place]
+        return sorted({edge for edge in (*edges, *found) if 0 < edge <= place}, reverse=True)
+
     def encoded(self, places: Iterable[int]) -> tuple[list[int], dict[int, int]]:
         """The ids of the whole text, and for those places that are exact frontiers how many ids are before them."""
         wanted = sorted({place for place in places if 0 < place < len(self.text)})
@@ -81,9 +96,16 @@ class SegmentedText:
             if begin is None:
                 continue
             first, index = placed.tokens_before(begin), placed.tokens_before(place)
-            before = self._tokenizer.encode(text[begin:place], add_special=False, parse_special=parse_special)
-            if before == placed.ids[first:index]:
+            ids = placed.ids[first:index]
+            if ids == self._tokenizer.encode(text[begin:place], add_special=False, parse_special=parse_special):
                 found[place] = index
+            elif _SPLIT.match(text, place) and placed.ends_at(index - 1, place):
+                # The end of several lines is one token before the end of the text, and another before a word.
+                further = self._tokenizer.encode(
+                    text[begin : place + 1], add_special=False, parse_special=parse_special
+                )
+                if further[: len(ids)] == ids:
+                    found[place] = index
         return placed.ids, found
 
 

@@ -88,7 +88,7 @@ class Tokenizer:
         most = self._token_bytes_at_most
         least = 0 if most is None else -(-len(text.encode(errors="replace")) // most)
         stretch = max(enough * _USUAL_CHARACTERS, _LEAST_STRETCH)
-        if least > enough or len(text) <= stretch or self._added_text_has_blanks:
+        if least > enough or len(text) <= stretch or self.added_text_has_blanks:
             return least
         counted = start = 0
         while counted <= enough and (cut := _BETWEEN_WORDS.search(text, start + stretch, start + 2 * stretch)):
@@ -140,7 +140,8 @@ class Tokenizer:
         return ControlEdges(list(self._backend.get_added_tokens_decoder().values()), normalises=normalises)
 
     @cached_property
-    def _added_text_has_blanks(self) -> bool:
+    def added_text_has_blanks(self) -> bool:
+        """Whether a blank between two words may stand inside an added token."""
         return any(" " in text for text in self._added_text.values())
 
     @cached_property
