@@ -9,9 +9,11 @@ import pytest
 
 from ninfer.engine.request import CacheHints
 from ninfer.errors import RequestError
+from ninfer.frontend.prompt_boundaries import RAW_PROMPT
+from ninfer.serving.completion.translate import native_completion_request
 from ninfer.serving.generation_request import GenerationRequest
 from ninfer.serving.http_errors import ApiError
-from ninfer.serving.openai.translate import chat_request
+from ninfer.serving.openai.translate import chat_request, completion_request
 from ninfer.serving.served_model import ServedModel
 from ninfer.serving.serving_options import ServingOptions
 
@@ -182,3 +184,20 @@ def test_tools_that_the_template_ignores_are_refused_unless_they_do_not_count(
         with pytest.raises(RequestError) as caught:
             translate(tools=[TOOL])
         assert caught.value.param == "tools"
+
+
+def test_the_boundaries_of_the_conversation_go_along(translate: Any, model: ServedModel) -> None:
+    messages = [{"role": "system", "content": "Be brief."}, *HELLO, {"role": "assistant", "content": "Hi."}, *HELLO]
+    request = translate(messages=messages)
+    boundaries = request.boundaries
+    assert [boundary.message for boundary in boundaries.messages] == [1, 2, 3]
+    assert not boundaries.raw
+    shown = model.frontend.tokenizer.decode(request.prompt[: boundaries.response_replay], skip_special=False)
+    assert prompt_text(model, request).removeprefix(shown).startswith("<|im_start|>assistant")
+    assert request.submitted().boundaries.raw
+
+
+def test_raw_prompts_have_no_messages(model: ServedModel, options: ServingOptions) -> None:
+    body = json.dumps({"prompt": "once there was"}).encode()
+    for translated in (completion_request, native_completion_request):
+        assert translated(body, {}, model, options).boundaries == RAW_PROMPT
