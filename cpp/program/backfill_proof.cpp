@@ -18,6 +18,7 @@ class Remaining {
         ++lanes_;
         pages_ += state_.stores.kv().find(sequence.kv).value()->reserved;
         add_space(sequence.kv);
+        if (sequence.takeover.holds_source()) add_space(sequence.takeover.kv);
         add_owner(sequence.owner);
     }
     // Its checkpoints stay with all their pages.

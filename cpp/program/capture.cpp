@@ -100,6 +100,41 @@ LedgerId finished_ledger(ContextState& state, const Sequence& sequence) {
     return kept;
 }
 
+bool has_computed(const Sequence& sequence) { return sequence.computed > sequence.takeover.start; }
+
+// The capture has taken the tail with which a consumed source could have been given back: hold that.
+void hold_source(ContextState& state, SequenceHandle handle, const Checkpoint& captured) {
+    Sequence& sequence = state.sequences.at(handle);
+    if (!sequence.takeover.consumed || has_computed(sequence)) return;
+    sequence.takeover.kv = state.stores.kv().share(captured.kv, captured.frontier).value();
+    sequence.takeover.ledger =
+        state.stores.ledgers().fork(captured.ledger, captured.frontier, captured.frontier).value();
+}
+
+// A consumed source, out of what the sequence has of it.
+Checkpoint source_again(ContextState& state, SequenceHandle handle) {
+    const Sequence& sequence = state.sequences.at(handle);
+    const Takeover& takeover = sequence.takeover;
+    Checkpoint source;
+    source.owner = sequence.owner;
+    source.kind = takeover.kind;
+    if (takeover.holds_source()) {
+        source.kv = takeover.kv;
+        source.ledger = takeover.ledger;
+        release_or_condemn(state, {sequence.kv, {}});
+        const auto released = state.stores.ledgers().release(sequence.ledger);
+        NINFER_ASSERT(released.has_value(), "a sequence's ledger is gone before it");
+    } else {
+        source.kv = sequence.kv;
+        source.ledger = finished_ledger(state, sequence);
+        const auto finished = state.stores.kv().finish(sequence.kv);
+        NINFER_ASSERT(finished.has_value(), "a space that waits for its tail holds no source");
+    }
+    source.frontier = state.stores.kv().find(source.kv).value()->frontier;
+    source.image = finished_image(state, sequence.image, image_route(state, sequence, Tier::kDevice));
+    return source;
+}
+
 }  // namespace
 
 Result<ResourceAxes, Refusal> capture_room(const ContextState& state, SequenceHandle handle,
@@ -140,8 +175,10 @@ Result<CheckpointHandle, Refusal> capture(ContextState& state, SequenceHandle ha
         add_job(state, {copies.start_snapshot(sequence.image).value(), CopyPurpose::kSnapshot, handle, captured});
     else
         ++state.resource_revision;
-    if (!state.stores.kv().facts(sequence.kv).value().settled)
+    if (!state.stores.kv().facts(sequence.kv).value().settled) {
+        hold_source(state, handle, checkpoint);
         add_job(state, {copies.start_tail(sequence.kv).value(), CopyPurpose::kSettling, handle, {}});
+    }
     return captured;
 }
 
@@ -179,8 +216,30 @@ Result<OwnerHandle, Refusal> finish(ContextState& state, SequenceHandle handle, 
     const CheckpointHandle endpoint = state.owners.add(checkpoint);
     state.owners.set_role(owner, OwnerRole::kPrivate);
     if (route == ImageRoute::kSnapshot) add_job(state, {snapshot, CopyPurpose::kSnapshot, {}, endpoint});
+    release_condemned(state);
     ++state.resource_revision;
     return owner;
+}
+
+bool gives_back(const ContextState& state, const Sequence& sequence) {
+    if (!sequence.takeover.taken || has_computed(sequence)) return false;
+    if (!sequence.takeover.consumed) return !state.owners.find(sequence.owner).value()->checkpoints.empty();
+    return image_route(state, sequence, Tier::kDevice) != ImageRoute::kDevice ||
+           state.stores.images().checkpoint_slots_free() > 0;
+}
+
+void give_back(ContextState& state, SequenceHandle handle) {
+    const Sequence& sequence = state.sequences.at(handle);
+    const OwnerHandle owner = sequence.owner;
+    if (sequence.takeover.consumed) {
+        state.owners.add(source_again(state, handle));
+    } else {
+        release_or_condemn(state, {sequence.kv, sequence.image});
+        const auto released = state.stores.ledgers().release(sequence.ledger);
+        NINFER_ASSERT(released.has_value(), "a sequence's ledger is gone before it");
+    }
+    state.sequences.close(handle);
+    state.owners.set_role(owner, OwnerRole::kPrivate);
 }
 
 }  // namespace ninfer

@@ -29,4 +29,13 @@ Result<CaptureShape, Refusal> capture_shape(const ContextState& state, SequenceH
 // reservation's. With image_tier Host its image takes an active slot until that copy is there.
 Result<OwnerHandle, Refusal> finish(ContextState& state, SequenceHandle sequence, const FinishRequest& request);
 
+// Whether a sequence that ends now leaves its owner as it was: it took the owner over, has not computed a token since, and
+// either the source is still there, or a checkpoint can be made of what the sequence has: its image needs a slot for that,
+// unless it is only borrowed. Deeper checkpoints that went with the start, and Host replicas of what was to be written, do
+// not come back.
+bool gives_back(const ContextState& state, const Sequence& sequence);
+// What gives_back says. The sequence's copies must have been cancelled; its handle is stale afterwards. A consumed source
+// is a checkpoint of the same kind again, under another handle; captures made since stay. Moves no revision.
+void give_back(ContextState& state, SequenceHandle sequence);
+
 }  // namespace ninfer

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 
 #include "cpp/base/commit_scope.h"
+
 namespace ninfer {
 
 namespace {
@@ -54,6 +56,7 @@ Result<Nothing, Refusal> delete_checkpoint(ContextState& state, CheckpointHandle
     if (const auto refusal = check_removal(state, {&checkpoint, 1})) return *refusal;
     const CommitScope commit;
     discard_checkpoint(state, checkpoint);
+    release_condemned(state);
     ++state.resource_revision;
     return Nothing{};
 }
@@ -67,6 +70,7 @@ Result<Nothing, Refusal> release_owner(ContextState& state, OwnerHandle owner) {
     if (const auto refusal = check_removal(state, checkpoints)) return *refusal;
     const CommitScope commit;
     for (const CheckpointHandle checkpoint : checkpoints) discard_checkpoint(state, checkpoint);
+    release_condemned(state);
     ++state.resource_revision;
     return Nothing{};
 }
@@ -82,6 +86,13 @@ void discard_checkpoint(ContextState& state, CheckpointHandle handle) {
 void release_or_condemn(ContextState& state, Condemned parts) {
     try_release(state, parts);
     if (parts.kv != SpaceId{} || parts.image != ImageId{}) state.condemned.push_back(parts);
+}
+
+void release_source(ContextState& state, Takeover& takeover) {
+    if (!takeover.holds_source()) return;
+    release_or_condemn(state, {std::exchange(takeover.kv, {}), {}});
+    const auto released = state.stores.ledgers().release(std::exchange(takeover.ledger, {}));
+    NINFER_ASSERT(released.has_value(), "a source's ledger is gone before it");
 }
 
 bool release_condemned(ContextState& state) {

@@ -24,5 +24,7 @@ void discard_checkpoint(ContextState& state, CheckpointHandle checkpoint);
 void release_or_condemn(ContextState& state, Condemned parts);
 // Whether anything could be released.
 bool release_condemned(ContextState& state);
+// What a sequence holds of its source, if anything: its own tail is there, or it ends.
+void release_source(ContextState& state, Takeover& takeover);
 
 }  // namespace ninfer

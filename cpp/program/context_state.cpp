@@ -27,7 +27,8 @@ Uses count_uses(const ContextState& state) {
     Uses uses;
     state.sequences.for_each([&](SequenceHandle, const Sequence& sequence) {
         uses.add(sequence.kv, sequence.image);
-        ++uses.ledgers;
+        uses.add(sequence.takeover.kv, {});
+        uses.ledgers += sequence.takeover.holds_source() ? 2 : 1;
     });
     state.owners.for_each_checkpoint([&](CheckpointHandle, const Checkpoint& checkpoint) {
         uses.add(checkpoint.kv, checkpoint.image);
@@ -46,6 +47,10 @@ void check_sequences(const ContextState& state) {
         NINFER_ASSERT_EQ(state.stores.kv().facts(sequence.kv).value().frontier, sequence.computed);
         const Owner& owner = *state.owners.find(sequence.owner).value();
         NINFER_ASSERT(owner.role == OwnerRole::kActive, "a sequence's owner is not active");
+        if (sequence.takeover.holds_source()) {
+            NINFER_ASSERT(state.stores.kv().find(sequence.kv).value()->unsettled(), "a source is held for nobody");
+            NINFER_ASSERT_EQ(sequence.computed, sequence.takeover.start);
+        }
         const auto of = [&](CopyPurpose purpose) {
             return std::count_if(state.jobs.begin(), state.jobs.end(),
                                  [&](const CopyJob& job) { return job.purpose == purpose && job.sequence == handle; });

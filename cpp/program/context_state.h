@@ -20,8 +20,8 @@
 
 namespace ninfer {
 
-// What nobody uses any more, but an open or draining copy, or somebody's borrowed read, still pins: released by a later
-// poll. Each of the two may be none.
+// What nobody uses any more, but an open or draining copy, or somebody's borrowed read, still pins: released by the next
+// poll, finish, close or deletion that finds it free. Each of the two may be none.
 struct Condemned {
     SpaceId kv;
     ImageId image;

@@ -87,14 +87,18 @@ void publish(ContextState& state, OpenTransaction& open, const AdmissionPublicat
              ResourceResult& result) {
     const AdmissionCandidate& candidate = admission.candidate;
     const SequenceRequest& request = admission.request;
-    SequenceParts parts{{}, open.running->kv(), open.running->image(), {}, candidate.frontier};
+    SequenceParts parts{{}, open.running->kv(), open.running->image(), {}, candidate.frontier, {}};
     LedgerStore& ledgers = state.stores.ledgers();
     if (candidate.is_root()) {
         parts.ledger = ledgers.open(request.header, request.tokens);
     } else {
         const Checkpoint source = state.owners.at(candidate.source);
         parts.ledger = ledgers.fork(source.ledger, candidate.frontier, request.tokens).value();
-        if (candidate.takes_owner()) parts.owner = source.owner;
+        if (candidate.takes_owner()) {
+            parts.owner = source.owner;
+            parts.takeover = {
+                .taken = true, .consumed = open.consumes, .kind = source.kind, .start = candidate.frontier};
+        }
     }
     if (candidate.takes_owner())
         state.owners.set_role(parts.owner, OwnerRole::kActive);

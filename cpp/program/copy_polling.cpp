@@ -32,7 +32,10 @@ CopyEnd end_copy(ContextState& state, CopyId copy) {
 bool end_settling(ContextState& state, const CopyJob& job, CopyEnd end) {
     Sequence& sequence = state.sequences.at(job.sequence);
     --sequence.waits;
-    if (end.published) return true;
+    if (end.published) {
+        if (end.kind == CopyKind::kTail) release_source(state, sequence.takeover);
+        return true;
+    }
     if (end.kind != CopyKind::kTail) {
         sequence.copy_failed = true;
         return false;

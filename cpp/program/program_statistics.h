@@ -24,7 +24,7 @@ struct ProgramStatistics {
     std::int64_t checkpoints = 0;
     std::int64_t copies_open = 0;
     std::int64_t copies_draining = 0;
-    std::int64_t condemned = 0;  // what is gone and still pinned: spaces with images, given back by a later poll
+    std::int64_t condemned = 0;          // what is gone and still pinned: spaces with images, given back later
     std::int64_t bookkeeping_bytes = 0;  // of pages, images, tiers, ledgers and copies
     std::uint64_t resource_revision = 0;
 };

@@ -7,7 +7,8 @@
 // nothing before that has settled; 2. tokens are appended to its ledger; 3. units compute them in order, `computed`
 // grows; 4. the unit that computes the last ledger token yields a sampled token in a pending batch; commit appends it,
 // abort does not; 5. captures publish checkpoints at `computed` and the sequence goes on; 6. finished: it becomes a
-// checkpoint of its owner, what was not computed goes; or closed: everything of it goes, its own captures too.
+// checkpoint of its owner, what was not computed goes; or closed: everything of it goes, its own captures too, unless it
+// took its owner over and has not computed: then the owner is as before.
 // State is advanced in place. After an abort (or an accepted count of 0) every ledger token is computed and the state
 // is complete at exactly that frontier; to go on, tokens must be appended (there are no logits to sample from again).
 
@@ -15,10 +16,7 @@
 #include <optional>
 #include <vector>
 
-#include "cpp/program/ledger_store.h"
-#include "cpp/program/owner.h"
-#include "cpp/state/paged_kv_store.h"
-#include "cpp/state/state_image_store.h"
+#include "cpp/program/takeover.h"
 
 namespace ninfer {
 
@@ -37,6 +35,7 @@ struct Sequence {
     SpaceId kv;
     ImageId image;  // none for models without recurrent layers
     OwnerHandle owner;
+    Takeover takeover;
 
     std::int32_t waits = 0;      // open copies without which it is not complete: of its tail, of its image
     std::int32_t snapshots = 0;  // open copies of its image to Host; writing meanwhile would spoil them

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cpp/base/commit_scope.h"
+#include "cpp/program/capture.h"
 #include "cpp/program/checkpoint_removal.h"
 #include "cpp/program/copy_polling.h"
 #include "cpp/state/page_count.h"
@@ -39,11 +40,18 @@ bool continues_in_place(const ContextState& state, SpaceId kv, std::int64_t fron
     return holders == 1;
 }
 
-Result<SpaceId, Refusal> start_pages(ContextState& state, const Checkpoint& checkpoint, bool consumes,
+// Whether a consumed space becomes the sequence's. Else its beginning is shared, and it goes when the sequence's own tail
+// is there.
+bool moves_pages(const ContextState& state, const Checkpoint& checkpoint, std::int64_t frontier) {
+    if (frontier < checkpoint.frontier) return false;
+    return is_aligned(frontier) || continues_in_place(state, checkpoint.kv, frontier);
+}
+
+Result<SpaceId, Refusal> start_pages(ContextState& state, const Checkpoint& checkpoint, bool moves,
                                      std::int64_t frontier, const SequenceRequest& request) {
     PagedKvStore& kv = state.stores.kv();
     const std::int64_t pages = pages_of(request.tokens) - frontier / kPageTokens + request.captures;
-    if (!consumes || frontier < checkpoint.frontier) return kv.fork(checkpoint.kv, frontier, pages);
+    if (!moves) return kv.fork(checkpoint.kv, frontier, pages);
     return kv.consume(checkpoint.kv, pages - (continues_in_place(state, checkpoint.kv, frontier) ? 1 : 0));
 }
 
@@ -78,11 +86,36 @@ void start_settling(ContextState& state, SequenceHandle handle) {
         add_job(state, {copies.start_restore(sequence.image).value(), CopyPurpose::kSettling, handle, {}});
 }
 
-// The consumed checkpoint's pages and image have gone to the sequence or are condemned: the entry and the ledger go.
-void remove_consumed(ContextState& state, CheckpointHandle handle) {
+// The consumed checkpoint's image has gone to the sequence or is condemned, and its pages if they moved: the entry goes.
+// Pages that were only shared, and the ledger, are held until the sequence's own tail is there.
+void remove_consumed(ContextState& state, CheckpointHandle handle, bool moved, SequenceParts& parts) {
     const Checkpoint checkpoint = state.owners.remove(handle);
-    const auto released = state.stores.ledgers().release(checkpoint.ledger);
-    NINFER_ASSERT(released.has_value(), "a checkpoint's ledger is gone before it");
+    if (moved) {
+        const auto released = state.stores.ledgers().release(checkpoint.ledger);
+        NINFER_ASSERT(released.has_value(), "a checkpoint's ledger is gone before it");
+        return;
+    }
+    parts.takeover.kv = checkpoint.kv;
+    parts.takeover.ledger = checkpoint.ledger;
+    if (state.stores.kv().facts(parts.kv).value().settled) release_source(state, parts.takeover);
+}
+
+void discard_sequence(ContextState& state, SequenceHandle handle) {
+    Sequence& sequence = state.sequences.at(handle);
+    const std::vector<CheckpointHandle> captures = state.owners.find(sequence.owner).value()->checkpoints;
+    // Copies first: a checkpoint that waits for its image goes with its cancellation.
+    for (const CheckpointHandle capture : captures) {
+        const auto cancelled = cancel_copies(state, capture);
+        NINFER_ASSERT(cancelled.has_value(), "an owner lists a checkpoint that is gone");
+    }
+    release_or_condemn(state, {sequence.kv, sequence.image});
+    release_source(state, sequence.takeover);
+    for (const CheckpointHandle capture : captures)
+        if (state.owners.find(capture)) discard_checkpoint(state, capture);
+    state.owners.remove_owner(sequence.owner);
+    const auto released = state.stores.ledgers().release(sequence.ledger);
+    NINFER_ASSERT(released.has_value(), "a sequence's ledger is gone before it");
+    state.sequences.close(handle);
 }
 
 }  // namespace
@@ -118,6 +151,7 @@ SequenceHandle begin_sequence(ContextState& state, const SequenceRequest& reques
     sequence.kv = parts.kv;
     sequence.image = parts.image;
     sequence.owner = parts.owner;
+    sequence.takeover = parts.takeover;
     count_inherited(state, sequence);
     return handle;
 }
@@ -167,16 +201,17 @@ Result<SequenceHandle, Refusal> open_from(ContextState& state, const SequenceSou
     }
     state.sequences.make_room(request.count_tokens);
     const CommitScope commit;
-    const auto kv = start_pages(state, checkpoint, consumes, frontier, request);
+    const bool moves = consumes && moves_pages(state, checkpoint, frontier);
+    const auto kv = start_pages(state, checkpoint, moves, frontier, request);
     if (!kv) return kv.error();
 
-    SequenceParts parts{{}, kv.value(), start_image(state, checkpoint, consumes), checkpoint.owner, frontier};
+    SequenceParts parts{{}, kv.value(), start_image(state, checkpoint, consumes), checkpoint.owner, frontier, {}};
     parts.ledger = state.stores.ledgers().fork(checkpoint.ledger, frontier, request.tokens).value();
     if (takes_owner) {
         state.owners.set_role(checkpoint.owner, OwnerRole::kActive);
+        parts.takeover = {.taken = true, .consumed = consumes, .kind = checkpoint.kind, .start = frontier};
         for (const CheckpointHandle handle : deeper) discard_checkpoint(state, handle);
-        if (consumes) remove_consumed(state, source.checkpoint);
-        if (consumes && frontier < checkpoint.frontier) release_or_condemn(state, {checkpoint.kv, {}});
+        if (consumes) remove_consumed(state, source.checkpoint, moves, parts);
     } else {
         parts.owner = state.owners.add_owner(OwnerRole::kActive);
     }
@@ -191,22 +226,13 @@ Result<Nothing, Refusal> close_sequence(ContextState& state, SequenceHandle hand
     const auto found = state.sequences.find(handle);
     if (!found) return found.error();
     const CommitScope commit;
-    const Sequence& sequence = *found.value();
     const std::uint64_t revision = state.resource_revision;
     cancel_settling(state, handle);
-    const std::vector<CheckpointHandle> captures = state.owners.find(sequence.owner).value()->checkpoints;
-    // Copies first: a checkpoint that waits for its image goes with its cancellation.
-    for (const CheckpointHandle capture : captures) {
-        const auto cancelled = cancel_copies(state, capture);
-        NINFER_ASSERT(cancelled.has_value(), "an owner lists a checkpoint that is gone");
-    }
-    release_or_condemn(state, {sequence.kv, sequence.image});
-    for (const CheckpointHandle capture : captures)
-        if (state.owners.find(capture)) discard_checkpoint(state, capture);
-    state.owners.remove_owner(sequence.owner);
-    const auto released = state.stores.ledgers().release(sequence.ledger);
-    NINFER_ASSERT(released.has_value(), "a sequence's ledger is gone before it");
-    state.sequences.close(handle);
+    if (gives_back(state, *found.value()))
+        give_back(state, handle);
+    else
+        discard_sequence(state, handle);
+    release_condemned(state);
     state.resource_revision = revision + 1;
     return Nothing{};
 }

@@ -22,7 +22,8 @@ Result<SequenceHandle, Refusal> open_root(ContextState& state, const SequenceReq
 Result<SequenceHandle, Refusal> open_from(ContextState& state, const SequenceSource& source,
                                           const SequenceRequest& request);
 
-// Discards everything of the sequence and of its owner. kTransactionOpen, kStaleHandle.
+// Discards everything of the sequence and of its owner; or, if it took its owner over and has not computed a token since,
+// gives that back (capture.h). kTransactionOpen, kStaleHandle.
 Result<Nothing, Refusal> close_sequence(ContextState& state, SequenceHandle sequence);
 
 // Whether the checkpoint can be the source of this start, its owner, pages and all room apart. kCopyInFlight,
@@ -41,6 +42,7 @@ struct SequenceParts {
     ImageId image;
     OwnerHandle owner;
     std::int64_t frontier = 0;
+    Takeover takeover;
 };
 
 // Takes a free lane. Moves no revision.

@@ -64,12 +64,15 @@ std::int64_t SequenceTable::lanes_open() const noexcept {
 void SequenceTable::add_to(Fingerprint& fingerprint) const {
     for_each([&](SequenceHandle handle, const Sequence& sequence) {
         for (const std::uint64_t id :
-             {handle.value, sequence.ledger.value, sequence.kv.value, sequence.image.value, sequence.owner.value})
+             {handle.value, sequence.ledger.value, sequence.kv.value, sequence.image.value, sequence.owner.value,
+              sequence.takeover.kv.value, sequence.takeover.ledger.value})
             fingerprint.add(id);
         for (const std::int64_t count :
              {sequence.reserved, sequence.length, sequence.computed, sequence.prompt_tokens_computed,
               sequence.output_count, std::int64_t{sequence.waits}, std::int64_t{sequence.snapshots},
-              std::int64_t{sequence.copy_failed}})
+              std::int64_t{sequence.copy_failed}, std::int64_t{sequence.takeover.taken},
+              std::int64_t{sequence.takeover.consumed}, static_cast<std::int64_t>(sequence.takeover.kind),
+              sequence.takeover.start})
             fingerprint.add(count);
         for (const auto count : sequence.output_counts) fingerprint.add(count);
         for (const auto count : sequence.seen_counts) fingerprint.add(count);

@@ -99,6 +99,11 @@ bool do_capture(ProgramSim& sim, Key key, const CaptureRequest& request, Key cap
                       .purpose = CopyPurpose::kSnapshot,
                       .sequence = key,
                       .checkpoint = captured});
+    // The tail with which a consumed source could be given back is the capture's now.
+    if (tail_source != 0 && sequence.takeover.consumed && !sequence.has_computed()) {
+        sequence.takeover.view = made.view;
+        sequence.takeover.tokens = made.tokens;
+    }
     if (tail_source != 0)
         add_job(sim, {.copy = {.kind = CopyKind::kTail, .page = tail_source, .tail = sequence.view.pages[tail_index]},
                       .purpose = CopyPurpose::kSettling,
@@ -129,6 +134,7 @@ void do_finish(ProgramSim& sim, Key key, const FinishRequest& request, Key owner
                       .checkpoint = endpoint});
     if (sequence.image != 0 && sequence.image != made.image) model.release_or_condemn({{}, sequence.image});
     model.sweep();
+    release_condemned(sim);
 }
 
 void capture_sequence(ProgramSim& sim) {
@@ -166,6 +172,58 @@ void close_one_sequence(ProgramSim& sim) {
     }));
 }
 
+namespace {
+
+bool gives_back(const ProgramSim& sim, const SequenceRecord& sequence) {
+    if (!sequence.takeover.taken || sequence.has_computed()) return false;
+    if (!sequence.takeover.consumed) return !sim.model.owners.at(sequence.owner).checkpoints.empty();
+    return sequence.image == 0 || borrows(sim, sequence) || sim.model.free().image_slots_checkpoint > 0;
+}
+
+// The checkpoint of the owner that the model does not know yet.
+Key new_checkpoint(const ProgramSim& sim, Key owner) {
+    for (const CheckpointHandle handle : sim.state->owners.find(OwnerHandle{owner}).value()->checkpoints)
+        if (!sim.model.checkpoints.contains(handle.value)) return handle.value;
+    throw SimFailure("a consumed source is not given back");
+}
+
+void give_back(ProgramSim& sim, SequenceRecord sequence) {
+    ContextModel& model = sim.model;
+    model.owners.at(sequence.owner).role = OwnerRole::kPrivate;
+    sim.count(ProgramSituation::kGivenBack);
+    if (!sequence.takeover.consumed) return model.release_or_condemn({sequence.view, sequence.image});
+    CheckpointRecord source = checkpoint_of(sequence, sequence.takeover.kind);
+    const bool holds = sequence.takeover.view.there;
+    if (holds) {
+        source.view = sequence.takeover.view;
+        source.tokens = sequence.takeover.tokens;
+    }
+    const bool shares = borrows(sim, sequence);
+    source.image = shares ? model.images.at(sequence.image).source : sequence.image;
+    const Key key = new_checkpoint(sim, sequence.owner);
+    model.checkpoints.emplace(key, source);
+    model.list(key);
+    if (holds) model.release_or_condemn({sequence.view, 0});
+    if (shares)
+        model.release_or_condemn({{}, sequence.image});
+    else if (sequence.image != 0)
+        model.images.at(sequence.image).active = false;
+    model.sweep();
+}
+
+void discard(ProgramSim& sim, SequenceRecord sequence, const std::vector<Key>& captures) {
+    ContextModel& model = sim.model;
+    model.transition_view = sequence.takeover.view;  // until it is released in its turn
+    model.release_or_condemn({sequence.view, sequence.image});
+    model.transition_view = {};
+    model.release_source(sequence);
+    for (const Key capture : captures)
+        if (model.checkpoints.contains(capture)) model.discard(capture);
+    model.owners.erase(sequence.owner);
+}
+
+}  // namespace
+
 void close_one_sequence(ProgramSim& sim, Key key) {
     sim.tell("close %llx", static_cast<unsigned long long>(key));
     Expected expected = sim.transaction_open();
@@ -175,16 +233,18 @@ void close_one_sequence(ProgramSim& sim, Key key) {
     const std::uint64_t revision = model.revision;
     cancel_jobs(sim,
                 [&](const JobRecord& job) { return job.purpose == CopyPurpose::kSettling && job.sequence == key; });
-    const Key owner = model.sequences.at(key).owner;
-    const auto captures = model.owners.at(owner).checkpoints;
-    for (const Key capture : captures)
-        cancel_jobs(sim, [&](const JobRecord& job) { return job.checkpoint == capture; });
+    const bool gives = gives_back(sim, model.sequences.at(key));
+    const auto captures = model.owners.at(model.sequences.at(key).owner).checkpoints;
+    if (!gives)
+        for (const Key capture : captures)
+            cancel_jobs(sim, [&](const JobRecord& job) { return job.checkpoint == capture; });
     const SequenceRecord sequence = model.sequences.at(key);
     model.sequences.erase(key);
-    model.release_or_condemn({sequence.view, sequence.image});
-    for (const Key capture : captures)
-        if (model.checkpoints.contains(capture)) model.discard(capture);
-    model.owners.erase(owner);
+    if (gives)
+        give_back(sim, sequence);
+    else
+        discard(sim, sequence, captures);
+    release_condemned(sim);
     model.revision = revision + 1;
 }
 

@@ -29,7 +29,10 @@ std::vector<ViewRecord*> ContextModel::all_views() {
     const auto add = [&](ViewRecord& view) {
         if (view.there) all.push_back(&view);
     };
-    for (auto& [key, sequence] : sequences) add(sequence.view);
+    for (auto& [key, sequence] : sequences) {
+        add(sequence.view);
+        add(sequence.takeover.view);
+    }
     for (auto& [key, checkpoint] : checkpoints) add(checkpoint.view);
     for (CondemnedRecord& parts : condemned) add(parts.view);
     add(transition_view);
@@ -175,6 +178,11 @@ bool ContextModel::release_condemned() {
     for (CondemnedRecord& parts : condemned) released = try_release(parts) || released;
     std::erase_if(condemned, [](const CondemnedRecord& parts) { return !parts.view.there && parts.image == 0; });
     return released;
+}
+
+void ContextModel::release_source(SequenceRecord& sequence) {
+    const ViewRecord view = std::exchange(sequence.takeover.view, {});
+    if (view.there) release_or_condemn({view, 0});
 }
 
 ViewRecord ContextModel::forked(const ViewRecord& source, int frontier, int reserved) {

@@ -47,6 +47,16 @@ struct ViewRecord {
 
 using TokenList = std::vector<std::int32_t>;
 
+// What a sequence took over, and what of it must not be lost before it has computed.
+struct TakeoverRecord {
+    bool taken = false;
+    bool consumed = false;
+    CheckpointKind kind = CheckpointKind::kLongAnchor;
+    int start = 0;
+    ViewRecord view = {};  // while its own tail is not there
+    TokenList tokens = {};
+};
+
 struct SequenceRecord {
     int reserved = 0;
     int computed = 0;
@@ -55,9 +65,12 @@ struct SequenceRecord {
     ViewRecord view = {};
     ImageKey image = 0;
     Key owner = 0;
+    TakeoverRecord takeover = {};
     int waits = 0;
     int snapshots = 0;
     bool copy_failed = false;
+
+    bool has_computed() const { return computed > takeover.start; }
 };
 
 struct CheckpointRecord {
@@ -156,6 +169,8 @@ class ContextModel {
     bool view_is_pinned(const ViewRecord& view) const;
     void release_or_condemn(CondemnedRecord parts);
     bool release_condemned();
+    // What the sequence holds of its source.
+    void release_source(SequenceRecord& sequence);
     // A new active view that shares the full pages of a frontier, and waits for a copy of an unaligned tail.
     ViewRecord forked(const ViewRecord& source, int frontier, int reserved);
     // The view itself goes on. It has been taken away from whoever had it.

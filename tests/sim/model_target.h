@@ -71,6 +71,7 @@ struct ModelTransition {
     std::vector<std::int32_t> source_tokens;
     int source_salt = 0;
     Key source_owner = 0;
+    CheckpointKind source_kind = CheckpointKind::kLongAnchor;
     std::map<Key, Key> now;  // of the plan's checkpoints, as they are called now; 0: gone
 
     bool releases() const {

@@ -66,8 +66,10 @@ class Decision {
             wants.on_device = wants.on_device || on_device;
             wants.on_host = wants.on_host || on_host;
         };
-        for (const auto& [key, sequence] : model_.sequences)
+        for (const auto& [key, sequence] : model_.sequences) {
             if (index_in(sequence.view, page) >= 0) want(true, false);
+            if (index_in(sequence.takeover.view, page) >= 0) want(true, true);
+        }
         for (const CondemnedRecord& parts : model_.condemned)
             if (index_in(parts.view, page) >= 0) want(true, !parts.view.active);
         for (const auto& [key, checkpoint] : model_.checkpoints) {
@@ -314,6 +316,7 @@ ModelTransition decide(const ContextModel& model, const ModelNeed& need, const M
     made.source_tokens = source.tokens;
     made.source_salt = source.salt;
     made.source_owner = source.owner;
+    made.source_kind = source.kind;
     return made;
 }
 

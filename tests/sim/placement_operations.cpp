@@ -96,7 +96,10 @@ bool end_job(ProgramSim& sim, const JobRecord& job, bool published, ImageKey ima
     const auto sequence = model.sequences.find(job.sequence);
     if (job.purpose == CopyPurpose::kSettling) {
         --sequence->second.waits;
-        if (published) return true;
+        if (published) {
+            if (job.copy.kind == CopyKind::kTail) model.release_source(sequence->second);
+            return true;
+        }
         if (job.copy.kind == CopyKind::kRestore)
             sequence->second.copy_failed = true;
         else if (!cancelled)
@@ -172,6 +175,12 @@ Expected no_removal(const ProgramSim& sim, std::span<const Key> checkpoints) {
     return {};
 }
 
+bool release_condemned(ProgramSim& sim) {
+    if (!sim.model.release_condemned()) return false;
+    sim.count(ProgramSituation::kCondemned);
+    return true;
+}
+
 void start_checkpoint_copy(ProgramSim& sim) {
     start_checkpoint_copy(sim, sim.random.percent(60) ? Tier::kHost : Tier::kDevice);
 }
@@ -228,6 +237,7 @@ void delete_one_checkpoint(ProgramSim& sim) {
     if (!expected) expected = no_removal(sim, {&key, 1});
     if (!sim.attempt(expected, [&] { return delete_checkpoint(*sim.state, CheckpointHandle{key}); })) return;
     sim.model.discard(key);
+    release_condemned(sim);
     ++sim.model.revision;
 }
 
@@ -246,6 +256,7 @@ void release_one_owner(ProgramSim& sim, Key key) {
     if (!expected) expected = no_removal(sim, sim.find_owner(key)->checkpoints);
     if (!sim.attempt(expected, [&] { return release_owner(*sim.state, OwnerHandle{key}); })) return;
     for (const Key checkpoint : std::vector<Key>(sim.find_owner(key)->checkpoints)) sim.model.discard(checkpoint);
+    release_condemned(sim);
     ++sim.model.revision;
 }
 
@@ -301,10 +312,7 @@ void poll_program_copies(ProgramSim& sim, std::size_t max_bytes) {
         if (job.purpose == CopyPurpose::kSnapshot) sim.count(ProgramSituation::kSnapshotFailed);
         if (job.purpose == CopyPurpose::kSettling) sim.count(ProgramSituation::kSettlingFailed);
     }
-    if (model.release_condemned()) {
-        changed = true;
-        sim.count(ProgramSituation::kCondemned);
-    }
+    changed = release_condemned(sim) || changed;
     if (changed && model.transition)
         model.transition->changed_besides = true;
     else if (changed)

@@ -26,6 +26,8 @@ Expected no_removal(const ProgramSim& sim, std::span<const Key> checkpoints);
 Expected not_a_source(const ProgramSim& sim, Key checkpoint, int frontier, const SequenceRequest& request);
 // Why no sequence can take the owner over.
 Expected no_takeover(const ProgramSim& sim, Key owner);
+// In the model: what is condemned and can go does. Whether anything did.
+bool release_condemned(ProgramSim& sim);
 // In the model: the copies of the jobs are given back, or drain. Whether something has changed for good.
 bool cancel_jobs(ProgramSim& sim, FunctionRef<bool(const JobRecord&)> chosen);
 

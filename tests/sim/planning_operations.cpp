@@ -371,6 +371,7 @@ void ask_backfill(ProgramSim& sim) {
             ++lanes;
             needed += sequence.view.reserved;
             add_view(model, sequence.view, pages);
+            add_view(model, sequence.takeover.view, pages);
             add_owner(model, sequence.owner, pages);
         }
         for (const OwnerHandle owner : owners) add_owner(model, owner.value, pages);

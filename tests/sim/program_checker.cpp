@@ -163,6 +163,11 @@ class ProgramCheck {
             expect_equal(sequence.copy_failed, found.copy_failed, "failure of a sequence");
             check_ledger(found.ledger, sequence.tokens);
             check_view(sequence.view, found.kv, sequence.tokens);
+            expect_equal(sequence.takeover.view.there, found.takeover.holds_source(), "whether a source is held");
+            if (sequence.takeover.view.there) {
+                check_ledger(found.takeover.ledger, sequence.takeover.tokens);
+                check_view(sequence.takeover.view, found.takeover.kv, sequence.takeover.tokens);
+            }
             name_image(sequence.image, found.image);
         }
     }

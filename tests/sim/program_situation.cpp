@@ -46,6 +46,7 @@ std::vector<CoverageTable::SituationCase> program_situations(bool faults) {
                              "condemned",
                              "snapshot failed",
                              "settling failed",
+                             "given back",
                              "target ready",
                              "target needs transfer",
                              "target blocked",

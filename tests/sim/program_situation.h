@@ -49,6 +49,7 @@ enum class ProgramSituation {
     kCondemned,
     kSnapshotFailed,
     kSettlingFailed,
+    kGivenBack,  // a sequence that took its owner over was closed before it had computed
     kReady,
     kNeedsTransfer,
     kBlocked,

@@ -134,10 +134,17 @@ void do_opening(ProgramSim& sim, const Opening& opening, Key made) {
         sequence.owner = sim.state->sequences.at(SequenceHandle{made}).owner.value;
         model.owners.emplace(sequence.owner, OwnerRecord{});
     }
+    const bool waits = sequence.view.tail_source != 0;
+    if (opening.takes_owner())
+        sequence.takeover = {.taken = true, .consumed = consumes, .kind = from.kind, .start = opening.frontier};
+    if (consumes && waits) {
+        sequence.takeover.view = from.view;
+        sequence.takeover.tokens = from.tokens;
+    }
     model.sequences.emplace(made, sequence);
     if (opening.takes_owner()) model.owners.at(from.owner).role = OwnerRole::kActive;
     // What is consumed goes, or waits for what pins it, before the deeper ones go.
-    if (consumes && !whole) model.transition_view = from.view;  // until it is released in its turn
+    if (consumes && !whole && !waits) model.transition_view = from.view;  // until it is released in its turn
     if (consumes) {
         const bool image_goes = from.image != 0 && sim.model.images.at(from.image).on_device &&
                                 model.references(from.image) == 1 && model.image_pins(from.image) == 0;
@@ -148,7 +155,7 @@ void do_opening(ProgramSim& sim, const Opening& opening, Key made) {
     if (opening.takes_owner())
         for (const Key key : deeper) model.discard(key);
     model.transition_view = {};
-    if (consumes && !whole) model.release_or_condemn({from.view, 0});
+    if (consumes && !whole && !waits) model.release_or_condemn({from.view, 0});
     ++model.revision;
     start_settling(sim, made);
     sim.count(whole ? ProgramSituation::kConsumed : ProgramSituation::kForked);

@@ -75,6 +75,11 @@ bool publish(ProgramSim& sim, ModelTransition& transition, const AdmissionPublic
     if (!transition.need.takes_owner) {
         sequence.owner = sim.state->sequences.at(result.sequence).owner.value;
         model.owners.emplace(sequence.owner, OwnerRecord{});
+    } else {
+        sequence.takeover = {.taken = true,
+                             .consumed = transition.need.consumes,
+                             .kind = transition.source_kind,
+                             .start = transition.need.frontier};
     }
     model.sequences.emplace(result.sequence.value, sequence);
     if (transition.need.source == 0) return true;

@@ -107,6 +107,27 @@ TEST_F(PlanningTest, AConsumedSourceMovesAndItsOwnerGoesOn) {
     EXPECT_EQ(world().used(), ResourceAxes{});
 }
 
+TEST_F(PlanningTest, AnAdmissionThatIsClosedAtOnceGivesItsOwnerBack) {
+    for (const auto use : {SourceUse::kConsume, SourceUse::kContinue}) {
+        build({});
+        const Tokens text = world().make_tokens(100);
+        const auto endpoint = world().endpoint(text);
+        const auto owner = world().owner_of(endpoint);
+        const auto result = commit(ask_source(endpoint, use, 20));
+        EXPECT_EQ(must(state().owners.find(owner))->role, OwnerRole::kActive);
+        close(result.sequence);
+        world().settle();
+        EXPECT_EQ(must(state().owners.find(owner))->role, OwnerRole::kPrivate);
+        const auto back = must(state().owners.find(owner))->checkpoints.back();
+        EXPECT_EQ(world().tokens_of(back), text);
+        const auto again = commit(ask_source(back, use, 20));
+        world().compute(again.sequence, world().make_tokens(20));
+        world().expect_all_bytes();
+        close(again.sequence);
+        EXPECT_EQ(world().used(), ResourceAxes{});
+    }
+}
+
 TEST_F(PlanningTest, ASharedOwnerIsOnlyRetained) {
     build({});
     const Tokens text = world().make_tokens(64);
@@ -179,6 +200,7 @@ TEST_F(PlanningTest, AConsumedAnchorTakesWhatIsDeeperWithIt) {
     EXPECT_EQ(std::set<std::uint64_t>({result.removed[0].value, result.removed[1].value}),
               std::set<std::uint64_t>({made.anchor.value, made.endpoint.value}));
     EXPECT_EQ(result.removed.size(), 2U);
+    world().compute(result.sequence, world().make_tokens(1));
     close(result.sequence);
     EXPECT_EQ(world().used(), ResourceAxes{});
 }

@@ -58,6 +58,143 @@ TEST_F(CheckpointTest, ASourceIsNeverLostToAFailedCopy) {
     expect_continues(moved, first_of(prompt, 130), random_tokens(5));
 }
 
+// An anchor at 64 and an endpoint at `tokens`, in one private owner.
+struct Conversation {
+    OwnerHandle owner;
+    CheckpointHandle anchor;
+    CheckpointHandle endpoint;
+};
+
+class TakeoverTest : public CheckpointTest {
+   protected:
+    Conversation converse(const Tokens& tokens) {
+        const auto sequence = open_root(std::ssize(tokens));
+        compute(sequence, first_of(tokens, 64));
+        Conversation made;
+        made.anchor = ok(program_->capture(sequence, {CheckpointKind::kTurnClosure}));
+        compute(sequence, {tokens.begin() + 64, tokens.end()});
+        made.owner = ok(program_->finish(sequence, {CheckpointKind::kResponseReplay}));
+        made.endpoint = ok(program_->owner(made.owner)).checkpoints.back();
+        return made;
+    }
+    // The owner is private and ends with a checkpoint of those tokens, from which one can go on.
+    void expect_back(OwnerHandle owner, const Tokens& tokens, std::size_t checkpoints) {
+        settle();
+        const auto summary = ok(program_->owner(owner));
+        EXPECT_EQ(to_string(summary.role), "private");
+        ASSERT_EQ(summary.checkpoints.size(), checkpoints);
+        const auto endpoint = ok(program_->checkpoint(summary.checkpoints.back()));
+        EXPECT_EQ(endpoint.frontier, std::ssize(tokens));
+        EXPECT_EQ(to_string(endpoint.kind), "response_replay");
+        EXPECT_TRUE(endpoint.device_ready);
+        const auto fork = open_from(summary.checkpoints.back(), std::ssize(tokens) + 5);
+        settle();
+        expect_continues(fork, tokens, random_tokens(5));
+        ok(program_->close_sequence(fork));
+        ok(program_->release_owner(owner));
+        expect_idle();
+    }
+};
+
+TEST_F(TakeoverTest, ASequenceThatHasNotComputedGivesItsOwnerBack) {
+    for (const std::int64_t length : {128, 150})
+        for (const auto use : {SourceUse::kConsume, SourceUse::kContinue}) {
+            load_hybrid();
+            const auto tokens = random_tokens(length);
+            const auto made = converse(tokens);
+            const auto sequence = open_from(made.endpoint, 256, use);
+            settle();
+            ok(program_->append(sequence, random_tokens(3), TokenOrigin::kPrompt));
+            EXPECT_EQ(to_string(ok(program_->owner(made.owner)).role), "active");
+            ok(moving(1, [&] { return program_->close_sequence(sequence); }));
+            EXPECT_EQ(program_->checkpoint(made.endpoint).has_value(), use == SourceUse::kContinue);
+            EXPECT_TRUE(program_->checkpoint(made.anchor).has_value());
+            expect_back(made.owner, tokens, 2);
+        }
+}
+
+TEST_F(TakeoverTest, ASequenceThatHasComputedTakesItsOwnerWithIt) {
+    load_hybrid();
+    const auto made = converse(random_tokens(150));
+    const auto sequence = open_from(made.endpoint, 256, SourceUse::kConsume);
+    compute(sequence, random_tokens(1));
+    ok(program_->close_sequence(sequence));
+    EXPECT_FALSE(program_->owner(made.owner).has_value());
+    expect_idle();
+}
+
+// A source that is cut within a page is whole until the copy of its tail is there, however often that fails.
+TEST_F(TakeoverTest, AConsumedSourceOutlivesTheCopyOfItsTail) {
+    for (const bool fails : {true, false}) {
+        load(false);
+        const auto tokens = random_tokens(150);
+        const auto made = converse(tokens);
+        const auto sequence = ok(program_->open_from({made.endpoint, SourceUse::kConsume, 100}, {.tokens = 256}));
+        if (fails) moving(0, [&] { return fail_copies(); });
+        ok(moving(1, [&] { return program_->close_sequence(sequence); }));
+        expect_back(made.owner, tokens, 2);
+    }
+}
+
+TEST_F(TakeoverTest, ACutSourceIsGivenBackAsFarAsItIsThere) {
+    load(false);
+    const auto tokens = random_tokens(150);
+    const auto made = converse(tokens);
+    const auto sequence = ok(program_->open_from({made.endpoint, SourceUse::kConsume, 100}, {.tokens = 256}));
+    EXPECT_EQ(program_->statistics().used.device_pages, 4);
+    settle();
+    EXPECT_EQ(program_->statistics().used.device_pages, 2);
+    ok(program_->close_sequence(sequence));
+    expect_back(made.owner, first_of(tokens, 100), 2);
+}
+
+// An anchor is taken at the very start, and its tail is the one that was consumed.
+TEST_F(TakeoverTest, ACaptureAtTheStartDoesNotTakeTheSourceAway) {
+    for (const bool own : {true, false})
+        for (const bool settles : {true, false}) {
+            load_hybrid();
+            const auto tokens = random_tokens(150);
+            const auto made = converse(tokens);
+            const auto sequence = ok(program_->open_from({made.endpoint, SourceUse::kConsume, {}}, {256, false, 1}));
+            const auto captured = ok(program_->capture(sequence, {CheckpointKind::kLongAnchor, Tier::kDevice, own}));
+            if (settles) settle();
+            ok(moving(1, [&] { return program_->close_sequence(sequence); }));
+            settle();
+            ok(program_->delete_checkpoint(captured));
+            expect_back(made.owner, tokens, 2);
+        }
+}
+
+TEST_F(TakeoverTest, AnImageWithoutASlotIsNotGivenBack) {
+    load_hybrid();
+    const auto made = converse(random_tokens(150));
+    const auto sequence = open_from(made.endpoint, 256, SourceUse::kConsume);
+    const auto other = open_root(64 * kCheckpointSlots);
+    for (std::int64_t i = 1; i < kCheckpointSlots; ++i) {
+        compute(other, random_tokens(64));
+        ok(program_->capture(other, {}));
+    }
+    ok(program_->close_sequence(sequence));
+    EXPECT_FALSE(program_->owner(made.owner).has_value());
+    ok(program_->close_sequence(other));
+    expect_idle();
+}
+
+TEST_F(CheckpointTest, WhatIsCondemnedGoesWithTheNextEnd) {
+    load_hybrid();
+    const auto prompt = random_tokens(64);
+    const auto endpoint = endpoint_of(prompt);
+    const auto reader = open_from(endpoint, 128);
+    const auto mover = open_from(endpoint, 128, SourceUse::kConsume);
+    compute(mover, random_tokens(1));
+    EXPECT_EQ(program_->statistics().condemned, 1);  // the image, which the reader reads
+    ok(program_->close_sequence(reader));
+    EXPECT_EQ(program_->statistics().condemned, 0);
+    EXPECT_EQ(program_->statistics().used.image_slots_checkpoint, 0);
+    ok(program_->close_sequence(mover));
+    expect_idle();
+}
+
 TEST_F(CheckpointTest, TheFailedTailOfAStartIsCopiedAgain) {
     for (const auto use : {SourceUse::kRetain, SourceUse::kConsume}) {
         load(false);
