@@ -143,7 +143,7 @@ void capture_sequence(ProgramSim& sim) {
     const Key key = sim.draw_sequence([&](Key it, const SequenceRecord& sequence) {
         return busy ? is_busy(sim, sequence) : !no_capture(sim, it, request.image_tier);
     });
-    sim.tell("capture %llx tier %d own %d", static_cast<unsigned long long>(key), static_cast<int>(request.image_tier),
+    sim.tell("capture %llx tier %d own %d", shown(key), static_cast<int>(request.image_tier),
              static_cast<int>(request.own));
     const auto captured = sim.attempt(no_capture(sim, key, request.image_tier),
                                       [&] { return capture(*sim.state, SequenceHandle{key}, request); });
@@ -156,7 +156,7 @@ void finish_sequence(ProgramSim& sim) {
     const Key key = sim.draw_sequence([&](Key it, const SequenceRecord& sequence) {
         return busy ? is_busy(sim, sequence) : !no_finish(sim, it, request.image_tier);
     });
-    sim.tell("finish %llx tier %d", static_cast<unsigned long long>(key), static_cast<int>(request.image_tier));
+    sim.tell("finish %llx tier %d", shown(key), static_cast<int>(request.image_tier));
     const auto owner = sim.attempt(no_finish(sim, key, request.image_tier),
                                    [&] { return finish(*sim.state, SequenceHandle{key}, request); });
     if (!owner) return;
@@ -225,7 +225,7 @@ void discard(ProgramSim& sim, SequenceRecord sequence, const std::vector<Key>& c
 }  // namespace
 
 void close_one_sequence(ProgramSim& sim, Key key) {
-    sim.tell("close %llx", static_cast<unsigned long long>(key));
+    sim.tell("close %llx", shown(key));
     Expected expected = sim.transaction_open();
     if (!expected) expected = sim.no_sequence(key);
     if (!sim.attempt(expected, [&] { return close_sequence(*sim.state, SequenceHandle{key}); })) return;

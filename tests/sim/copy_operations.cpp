@@ -10,8 +10,6 @@ namespace {
 
 using enum RefusalKind;
 
-unsigned long long shown(Key key) { return key; }
-
 // Mostly one to which something can be copied; to the device more often, for that needs something on Host alone.
 Tier draw_tier(SimContext& context, bool (*can_copy_to)(SimContext&, Tier)) {
     const bool any = context.random.percent(15);

@@ -11,8 +11,6 @@ namespace {
 
 using enum RefusalKind;
 
-unsigned long long shown(Key key) { return key; }
-
 const ModelImage* find_image(const SimContext& context, ImageId id) {
     const auto found = context.model.images.find(id.value);
     return found == context.model.images.end() ? nullptr : &found->second;

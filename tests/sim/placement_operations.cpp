@@ -12,8 +12,6 @@ namespace {
 
 using enum RefusalKind;
 
-unsigned long long shown(Key key) { return key; }
-
 template <typename Record>
 bool is_on(const Record& record, Tier tier) {
     return tier == Tier::kDevice ? record.on_device : record.on_host;

@@ -25,15 +25,9 @@ ContextSizes draw_sizes(SimRandom& random) {
     return sizes;
 }
 
-template <typename Map>
-std::set<Key> keys_of(const Map& map) {
-    std::set<Key> keys;
-    for (const auto& [key, item] : map) keys.insert(key);
-    return keys;
-}
-
 template <typename Born, typename Died>
-void compare(std::set<Key>& known, std::set<Key> now, Born&& born, Died&& died) {
+void compare(std::set<Key>& known, const std::vector<Key>& keys, Born&& born, Died&& died) {
+    std::set<Key> now(keys.begin(), keys.end());
     for (const Key key : now)
         if (!known.contains(key)) born(key);
     for (const Key key : known)

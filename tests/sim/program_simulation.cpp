@@ -93,13 +93,6 @@ constexpr ProgramOperation kOperations[] = {
 };
 static_assert(std::size(kOperations) == static_cast<std::size_t>(DrawnOperation::kCount));
 
-template <typename Map>
-std::vector<Key> keys_of(const Map& map) {
-    std::vector<Key> keys;
-    for (const auto& [key, item] : map) keys.push_back(key);
-    return keys;
-}
-
 // Ends everything; nothing may be left.
 void tear_down(ProgramSim& sim) {
     sim.stop_counting();

@@ -214,7 +214,7 @@ void open_sequence_from(ProgramSim& sim) {
     if (sim.random.percent(3)) opening.frontier = most + sim.random.between(1, 70);
     opening.request = draw_request(sim, opening.frontier);
     if (from != nullptr && !sim.random.percent(20)) opening.request.header = header_of(from->salt);
-    sim.tell("open_from %llx use %d frontier %d tokens %d captures %d", static_cast<unsigned long long>(opening.source),
+    sim.tell("open_from %llx use %d frontier %d tokens %d captures %d", shown(opening.source),
              static_cast<int>(opening.use), opening.frontier, static_cast<int>(opening.request.tokens),
              static_cast<int>(opening.request.captures));
     const SequenceSource source{CheckpointHandle{opening.source}, opening.use, opening.frontier};
@@ -307,7 +307,7 @@ void run_sequence_unit(ProgramSim& sim, Key key) {
     const SequenceRecord* before = sim.find_sequence(key);
     const bool to_border = before != nullptr && sim.random.percent(12);
     if (to_border) wanted = 64 - static_cast<int>(before->tokens.size()) % 64;
-    sim.tell("unit %llx tokens %d", static_cast<unsigned long long>(key), wanted);
+    sim.tell("unit %llx tokens %d", shown(key), wanted);
     Expected expected = sim.no_sequence(key);
     if (!expected) expected = not_ready(sim, *sim.find_sequence(key));
     const auto asked = sim.attempt(expected, [&]() -> Result<Nothing, Refusal> {

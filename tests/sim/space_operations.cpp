@@ -13,8 +13,6 @@ namespace {
 
 using enum RefusalKind;
 
-unsigned long long shown(Key key) { return key; }
-
 const ModelSpace* find_space(const SimContext& context, SpaceId id) {
     const auto found = context.model.spaces.find(id.value);
     return found == context.model.spaces.end() ? nullptr : &found->second;

@@ -181,28 +181,25 @@ std::string StoreModel::text() const {
     char line[256];
     const auto add = [&](int count) { all.append(line, static_cast<std::size_t>(std::max(count, 0))).push_back('\n'); };
     for (const auto& [key, space] : spaces) {
-        add(std::snprintf(line, sizeof line, "space %llx %s frontier %d reserved %d tail_source %d pages",
-                          static_cast<unsigned long long>(key), space.active ? "active" : "frozen", space.frontier,
-                          space.reserved, space.tail_source));
+        add(std::snprintf(line, sizeof line, "space %llx %s frontier %d reserved %d tail_source %d pages", shown(key),
+                          space.active ? "active" : "frozen", space.frontier, space.reserved, space.tail_source));
         all.pop_back();
         for (const PageKey page : space.pages) all += ' ' + std::to_string(page);
         all += '\n';
     }
     for (const auto& [key, page] : pages)
         add(std::snprintf(line, sizeof line, "page %d handle %llx coverage %d%s%s references %d pins %d", key,
-                          static_cast<unsigned long long>(page.handle), page.coverage, page.on_device ? " device" : "",
+                          shown(page.handle), page.coverage, page.on_device ? " device" : "",
                           page.on_host ? " host" : "", references(key), pins(key)));
     for (const auto& [key, image] : images)
-        add(std::snprintf(line, sizeof line, "image %llx %s%s%s%s references %d pins %d source %llx",
-                          static_cast<unsigned long long>(key), image.active ? "active" : "frozen",
-                          image.unsettled ? " unsettled" : "", image.on_device ? " device" : "",
-                          image.on_host ? " host" : "", image.references, image_pins(key),
-                          static_cast<unsigned long long>(image.source)));
+        add(std::snprintf(line, sizeof line, "image %llx %s%s%s%s references %d pins %d source %llx", shown(key),
+                          image.active ? "active" : "frozen", image.unsettled ? " unsettled" : "",
+                          image.on_device ? " device" : "", image.on_host ? " host" : "", image.references,
+                          image_pins(key), shown(image.source)));
     for_each_copy([&](const ModelCopy& copy) {
         add(std::snprintf(line, sizeof line, "copy kind %d page %d tail %d space %llx image %llx restored %llx",
-                          static_cast<int>(copy.kind), copy.page, copy.tail,
-                          static_cast<unsigned long long>(copy.space), static_cast<unsigned long long>(copy.image),
-                          static_cast<unsigned long long>(copy.restored)));
+                          static_cast<int>(copy.kind), copy.page, copy.tail, shown(copy.space), shown(copy.image),
+                          shown(copy.restored)));
     });
     return all;
 }

@@ -14,12 +14,12 @@
 
 #include "cpp/state/refusal.h"
 #include "cpp/state/replica_copies.h"
+#include "tests/sim/keys.h"
 #include "tests/sim/store_world.h"
 
 namespace ninfer::sim {
 
-using Key = std::uint64_t;  // value of a store's handle; 0: none
-using PageKey = int;        // the model's own name of a page, for the stores name their pages themselves; 0: none
+using PageKey = int;  // the model's own name of a page, for the stores name their pages themselves; 0: none
 
 struct ModelPage {
     Key handle = 0;         // 0 until the first look

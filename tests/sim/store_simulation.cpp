@@ -82,13 +82,6 @@ constexpr StoreOperation kOperations[] = {
     {"copy.cancel", 130, refusals({kStaleHandle}), cancel_copy, any_copy<has_begun>},
 };
 
-template <typename Map>
-std::vector<Key> keys_of(const Map& map) {
-    std::vector<Key> keys;
-    for (const auto& [key, item] : map) keys.push_back(key);
-    return keys;
-}
-
 template <typename Item>
 void shuffle(SimRandom& random, std::vector<Item>& items) {
     for (int i = static_cast<int>(items.size()) - 1; i > 0; --i)
