@@ -95,8 +95,7 @@ LedgerId finished_ledger(ContextState& state, const Sequence& sequence) {
         return sequence.ledger;
     }
     const LedgerId kept = ledgers.fork(sequence.ledger, sequence.computed, sequence.computed).value();
-    const auto released = ledgers.release(sequence.ledger);
-    NINFER_ASSERT(released.has_value(), "a sequence's ledger is gone before it");
+    release_ledger(state, sequence.ledger);
     return kept;
 }
 
@@ -122,8 +121,7 @@ Checkpoint source_again(ContextState& state, SequenceHandle handle) {
         source.kv = takeover.kv;
         source.ledger = takeover.ledger;
         release_or_condemn(state, {sequence.kv, {}});
-        const auto released = state.stores.ledgers().release(sequence.ledger);
-        NINFER_ASSERT(released.has_value(), "a sequence's ledger is gone before it");
+        release_ledger(state, sequence.ledger);
     } else {
         source.kv = sequence.kv;
         source.ledger = finished_ledger(state, sequence);
@@ -235,8 +233,7 @@ void give_back(ContextState& state, SequenceHandle handle) {
         state.owners.add(source_again(state, handle));
     } else {
         release_or_condemn(state, {sequence.kv, sequence.image});
-        const auto released = state.stores.ledgers().release(sequence.ledger);
-        NINFER_ASSERT(released.has_value(), "a sequence's ledger is gone before it");
+        release_ledger(state, sequence.ledger);
     }
     state.sequences.close(handle);
     state.owners.set_role(owner, OwnerRole::kPrivate);

@@ -78,9 +78,13 @@ Result<Nothing, Refusal> release_owner(ContextState& state, OwnerHandle owner) {
 void discard_checkpoint(ContextState& state, CheckpointHandle handle) {
     const Checkpoint checkpoint = state.owners.remove(handle);
     NINFER_ASSERT_EQ(checkpoint.open_copies, 0);
-    const auto released = state.stores.ledgers().release(checkpoint.ledger);
-    NINFER_ASSERT(released.has_value(), "a checkpoint's ledger is gone before it");
+    release_ledger(state, checkpoint.ledger);
     release_or_condemn(state, {checkpoint.kv, checkpoint.image});
+}
+
+void release_ledger(ContextState& state, LedgerId ledger) {
+    const auto released = state.stores.ledgers().release(ledger);
+    NINFER_ASSERT(released.has_value(), "a ledger is gone before its user");
 }
 
 void release_or_condemn(ContextState& state, Condemned parts) {
@@ -91,8 +95,7 @@ void release_or_condemn(ContextState& state, Condemned parts) {
 void release_source(ContextState& state, Takeover& takeover) {
     if (!takeover.holds_source()) return;
     release_or_condemn(state, {std::exchange(takeover.kv, {}), {}});
-    const auto released = state.stores.ledgers().release(std::exchange(takeover.ledger, {}));
-    NINFER_ASSERT(released.has_value(), "a source's ledger is gone before it");
+    release_ledger(state, std::exchange(takeover.ledger, {}));
 }
 
 bool release_condemned(ContextState& state) {

@@ -22,6 +22,8 @@ Result<Nothing, Refusal> release_owner(ContextState& state, OwnerHandle owner);
 void discard_checkpoint(ContextState& state, CheckpointHandle checkpoint);
 // Each of the two may be none; what cannot be released now is condemned.
 void release_or_condemn(ContextState& state, Condemned parts);
+// Its only user ends.
+void release_ledger(ContextState& state, LedgerId ledger);
 // Whether anything could be released.
 bool release_condemned(ContextState& state);
 // What a sequence holds of its source, if anything: its own tail is there, or it ends.

@@ -4,17 +4,13 @@
 #include <utility>
 
 #include "cpp/program/capture.h"
+#include "cpp/program/checkpoint_removal.h"
 #include "cpp/program/publication_need.h"
 #include "cpp/program/sequence_opening.h"
 
 namespace ninfer {
 
 namespace {
-
-void release_ledger(ContextState& state, LedgerId ledger) {
-    const auto released = state.stores.ledgers().release(ledger);
-    NINFER_ASSERT(released.has_value(), "a checkpoint's ledger is gone before it");
-}
 
 // --- before ---------------------------------------------------------------------------------------------------------
 

@@ -91,8 +91,7 @@ void start_settling(ContextState& state, SequenceHandle handle) {
 void remove_consumed(ContextState& state, CheckpointHandle handle, bool moved, SequenceParts& parts) {
     const Checkpoint checkpoint = state.owners.remove(handle);
     if (moved) {
-        const auto released = state.stores.ledgers().release(checkpoint.ledger);
-        NINFER_ASSERT(released.has_value(), "a checkpoint's ledger is gone before it");
+        release_ledger(state, checkpoint.ledger);
         return;
     }
     parts.takeover.kv = checkpoint.kv;
@@ -113,8 +112,7 @@ void discard_sequence(ContextState& state, SequenceHandle handle) {
     for (const CheckpointHandle capture : captures)
         if (state.owners.find(capture)) discard_checkpoint(state, capture);
     state.owners.remove_owner(sequence.owner);
-    const auto released = state.stores.ledgers().release(sequence.ledger);
-    NINFER_ASSERT(released.has_value(), "a sequence's ledger is gone before it");
+    release_ledger(state, sequence.ledger);
     state.sequences.close(handle);
 }
 

@@ -158,7 +158,6 @@ class ContextModel {
     ResourceAxes axes() const { return axes_of(used()); }
     ResourceAxes free() const { return capacity() - axes(); }
     int on_device(const ViewRecord& view, int pages_wanted) const;
-    bool is_exclusive(const ViewRecord& view, PageKey page) const { return view.there && viewers(page) == 1; }
 
     // --- changes ----------------------------------------------------------------------------------------------------
     PageKey new_page();

@@ -62,14 +62,13 @@ struct ModelTransition {
     // What follows from the target, decided when it starts.
     std::vector<Key> removed;
     std::vector<std::pair<Key, int>> shortened;  // to this frontier
-    std::vector<PageKey> device_drops, host_drops, demoted, restored, late_host_drops;
+    std::vector<PageKey> device_drops, host_drops, demoted, restored;
     std::vector<ImageKey> image_device_drops, image_host_drops, demoted_images;
     KvActivation kv = KvActivation::kNone;
     ImageActivation image = ImageActivation::kNone;
     bool pinned = false;  // something that changes is
     std::vector<Key> owners_gone;
     std::vector<std::int32_t> source_tokens;
-    int source_salt = 0;
     Key source_owner = 0;
     CheckpointKind source_kind = CheckpointKind::kLongAnchor;
     std::map<Key, Key> now;  // of the plan's checkpoints, as they are called now; 0: gone

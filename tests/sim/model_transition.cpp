@@ -314,7 +314,6 @@ ModelTransition decide(const ContextModel& model, const ModelNeed& need, const M
     const CheckpointRecord& source = model.checkpoints.at(need.source);
     made.now[need.source] = need.source;
     made.source_tokens = source.tokens;
-    made.source_salt = source.salt;
     made.source_owner = source.owner;
     made.source_kind = source.kind;
     return made;
