@@ -1,15 +1,11 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/array.h>
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/tuple.h>
-#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <string>
-#include <tuple>
 
 #include "cpp/bindings/bindings.h"
+#include "cpp/bindings/token_spans.h"
 #include "cpp/program/prefix_digest.h"
 
 namespace nb = nanobind;
@@ -19,24 +15,7 @@ namespace ninfer::bindings {
 namespace {
 
 using TokenArray = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-// begin, type, positions, steps, and for media: its digest's low and high half, and the offset in it.
-using SpanRow = std::tuple<std::int64_t, std::int32_t, AxisPositions, AxisPositions,
-                           std::optional<std::tuple<std::uint64_t, std::uint64_t, std::int64_t>>>;
-
 nb::bytes bytes_of(const Digest128& digest) { return nb::bytes(&digest, sizeof(digest)); }
-
-TokenSpan span_of(const SpanRow& row) {
-    const auto& [begin, type, positions, steps, media] = row;
-    TokenSpan span{begin, {type, positions, std::nullopt}, steps};
-    if (media) span.first.media = MediaPiece{{std::get<0>(*media), std::get<1>(*media)}, std::get<2>(*media)};
-    return span;
-}
-
-void require_ascending(const std::vector<TokenSpan>& spans) {
-    if (!spans.empty() && spans.front().begin != 0) throw nb::value_error("the first span must begin at 0");
-    for (std::size_t i = 1; i < spans.size(); ++i)
-        if (spans[i].begin <= spans[i - 1].begin) throw nb::value_error("spans must ascend");
-}
 
 void require_frontiers(const std::vector<std::int64_t>& frontiers, std::int64_t tokens) {
     if (!std::is_sorted(frontiers.begin(), frontiers.end())) throw nb::value_error("frontiers must ascend");
@@ -46,9 +25,7 @@ void require_frontiers(const std::vector<std::int64_t>& frontiers, std::int64_t 
 
 std::vector<nb::bytes> digests_of(const IdentityHeader& header, const TokenArray& tokens,
                                   const std::vector<SpanRow>& rows, const std::vector<std::int64_t>& frontiers) {
-    std::vector<TokenSpan> spans;
-    for (const SpanRow& row : rows) spans.push_back(span_of(row));
-    require_ascending(spans);
+    const auto spans = token_spans(rows, 0, static_cast<std::int64_t>(tokens.size()));
     require_frontiers(frontiers, static_cast<std::int64_t>(tokens.size()));
     std::vector<Digest128> digests(frontiers.size());
     const PromptView prompt{&header, {tokens.data(), tokens.size()}, spans};

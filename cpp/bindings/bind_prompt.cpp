@@ -9,6 +9,7 @@
 
 #include "cpp/bindings/bindings.h"
 #include "cpp/bindings/result_to_python.h"
+#include "cpp/bindings/token_spans.h"
 #include "cpp/program/prepared_prompt.h"
 #include "cpp/program/program.h"
 
@@ -39,11 +40,12 @@ std::pair<Array, Element*> new_array(std::initializer_list<std::size_t> shape, s
 }
 
 void prepare(PreparedPrompt* self, const TokenArray& tokens, std::string salt, std::string mode,
-             std::int64_t rope_delta) {
+             std::int64_t rope_delta, const std::vector<SpanRow>& rows) {
     require(tokens.size() > 0, "the prompt is empty");
+    auto spans = token_spans(rows, 0, static_cast<std::int64_t>(tokens.size()));
     const nb::gil_scoped_release release;
-    new (self)
-        PreparedPrompt({std::move(salt), std::move(mode), rope_delta}, {tokens.data(), tokens.data() + tokens.size()});
+    new (self) PreparedPrompt({std::move(salt), std::move(mode), rope_delta},
+                              {tokens.data(), tokens.data() + tokens.size()}, std::move(spans));
 }
 
 DigestRows digests(const PreparedPrompt& prompt, const FrontierArray& frontiers) {
@@ -86,10 +88,11 @@ std::variant<DigestRows, Refusal> checkpoint_digests(const Program& program, std
 void bind_prompt_values(nb::module_& module) {
     nb::class_<PreparedPrompt>(
         module, "PreparedPrompt",
-        "A text prompt with everything that identifies it and the digests of its prefixes (docs/formats/"
+        "A prompt with everything that identifies it and the digests of its prefixes (docs/formats/"
         "prefix_digest.md). Immutable; any thread may make one, which hashes all tokens, and read it.")
         .def("__init__", &prepare, nb::arg("tokens").noconvert(), nb::arg("salt") = "", nb::arg("mode") = "",
-             nb::arg("rope_delta") = 0, "tokens: int32 [n], at least one.")
+             nb::arg("rope_delta") = 0, nb::arg("spans") = nb::list(),
+             "tokens: int32 [n], at least one. spans as of prefix_digests; without any, all is text.")
         .def_prop_ro("size", &PreparedPrompt::size, "Tokens.")
         .def_prop_ro("salt", [](const PreparedPrompt& prompt) { return prompt.header().salt; })
         .def_prop_ro("mode", [](const PreparedPrompt& prompt) { return prompt.header().mode; })
@@ -117,7 +120,8 @@ void bind_prompts(nb::class_<Program>& program) {
         },
         nb::arg("sequence"), nb::arg("prompt"),
         "Appends the tokens of the prompt that the sequence does not have yet; it has the others because the prompt "
-        "was compared with the checkpoint from which it was opened.");
+        "was compared with the checkpoint from which it was opened. `not_text` for what no model computes yet: other "
+        "types, media, positions that are not the tokens' indices.");
     program.def(
         "checkpoint_digests", &checkpoint_digests, nb::arg("checkpoint"), nb::arg("frontiers").noconvert(),
         "The digests of a checkpoint's first tokens at these frontiers, int64 [n], 0 to its own: uint64 [n, 2].");

@@ -22,6 +22,14 @@ void expect(const Result<T, Refusal>& result, const char* what) {
     NINFER_ASSERT(result.has_value(), what);
 }
 
+// Units take positions from indices and know no type but text.
+std::optional<Refusal> check_text(std::span<const TokenSpan> spans, std::int64_t begin, std::int64_t end) {
+    if (spans.empty() || begin == end) return std::nullopt;
+    const std::int64_t other = first_difference(spans, {&kTextFromStart, 1}, begin, end);
+    if (other == end) return std::nullopt;
+    return Refusal{RefusalKind::kNotText, other, spans[find_span(spans, other)].first.type};
+}
+
 }  // namespace
 
 ModelUnits::ModelUnits(const Decoder& decoder, ContextState& context, const ProgramOptions& options)
@@ -32,17 +40,17 @@ ModelUnits::ModelUnits(const Decoder& decoder, ContextState& context, const Prog
       logits_(static_cast<std::size_t>(options.max_concurrency * decoder.spec().vocab_size) * sizeof(float)),
       tokens_(static_cast<std::size_t>(options.max_unit_rows)) {}
 
-Result<Nothing, Refusal> ModelUnits::append(SequenceHandle handle, std::span<const std::int32_t> tokens,
-                                            TokenOrigin origin) {
+Result<Nothing, Refusal> ModelUnits::append(SequenceHandle handle, const LedgerTokens& tokens) {
     if (const auto refusal = check_idle(handle)) return *refusal;
     Sequence& sequence = context_.sequences.at(handle);
     if (sequence.copy_failed) return *sequence.not_ready();
-    const auto length = sequence.length + std::ssize(tokens);
+    const auto length = sequence.length + std::ssize(tokens.ids);
     if (length > sequence.reserved) return Refusal{RefusalKind::kOverReservation, length, sequence.reserved};
-    for (const auto token : tokens)
+    for (const auto token : tokens.ids)
         if (token < 0 || token >= decoder_.spec().vocab_size)
             return Refusal{RefusalKind::kTokenId, token, decoder_.spec().vocab_size};
-    append_tokens(sequence, tokens, origin);
+    if (const auto refusal = check_text(tokens.spans, sequence.length, length)) return *refusal;
+    append_tokens(sequence, tokens);
     return Nothing{};
 }
 
@@ -112,7 +120,8 @@ Result<Nothing, Refusal> ModelUnits::commit(const PendingBatch& batch, std::span
     if (const auto refusal = check_accepted(accepted)) return *refusal;
     for (std::size_t i = 0; i < accepted.size(); ++i)
         if (accepted[i] == 1)
-            append_tokens(context_.sequences.at(pending_.sequences[i]), {&pending_.tokens[i], 1}, TokenOrigin::kOutput);
+            append_tokens(context_.sequences.at(pending_.sequences[i]),
+                          {{&pending_.tokens[i], 1}, {}, TokenOrigin::kOutput});
     pending_ = {};
     return Nothing{};
 }
@@ -245,14 +254,13 @@ PendingBatch ModelUnits::sample(std::span<const RowRequest> rows) {
     return batch;
 }
 
-void ModelUnits::append_tokens(Sequence& sequence, std::span<const std::int32_t> tokens, TokenOrigin origin) {
-    const bool is_output = origin == TokenOrigin::kOutput;
-    expect(context_.stores.ledgers().append(sequence.ledger, {tokens, {}, origin}),
-           "a ledger is shorter than promised");
-    sequence.length += std::ssize(tokens);
-    if (is_output) sequence.output_count += std::ssize(tokens);
+void ModelUnits::append_tokens(Sequence& sequence, const LedgerTokens& tokens) {
+    const bool is_output = tokens.origin == TokenOrigin::kOutput;
+    expect(context_.stores.ledgers().append(sequence.ledger, tokens), "a ledger is shorter than promised");
+    sequence.length += std::ssize(tokens.ids);
+    if (is_output) sequence.output_count += std::ssize(tokens.ids);
     if (sequence.seen_counts.empty()) return;
-    for (const auto token : tokens) {
+    for (const auto token : tokens.ids) {
         ++sequence.seen_counts[static_cast<std::size_t>(token)];
         if (is_output) ++sequence.output_counts[static_cast<std::size_t>(token)];
     }

@@ -27,7 +27,7 @@ class ModelUnits {
     Result<PendingBatch, Refusal> finish_prefill(const RowRequest& request);
     Result<PendingBatch, Refusal> decode(std::span<const RowRequest> rows);
     Result<std::int64_t, Refusal> prefill_logits(SequenceHandle handle, std::int64_t limit, std::span<float> logits);
-    Result<Nothing, Refusal> append(SequenceHandle handle, std::span<const std::int32_t> tokens, TokenOrigin origin);
+    Result<Nothing, Refusal> append(SequenceHandle handle, const LedgerTokens& tokens);
     Result<Nothing, Refusal> commit(const PendingBatch& batch, std::span<const std::int32_t> accepted);
     Result<Nothing, Refusal> abort(const PendingBatch& batch);
     bool abort_pending();
@@ -61,7 +61,7 @@ class ModelUnits {
     void run(std::span<const SequenceRows> rows, MatrixView logits);
     void advance(SequenceHandle handle, std::int64_t count);
     PendingBatch sample(std::span<const RowRequest> rows);
-    void append_tokens(Sequence& sequence, std::span<const std::int32_t> tokens, TokenOrigin origin);
+    void append_tokens(Sequence& sequence, const LedgerTokens& tokens);
 
     const Decoder& decoder_;
     ContextState& context_;

@@ -7,8 +7,8 @@
 
 namespace ninfer {
 
-PreparedPrompt::PreparedPrompt(IdentityHeader header, std::vector<std::int32_t> tokens)
-    : header_(std::move(header)), tokens_(std::move(tokens)) {
+PreparedPrompt::PreparedPrompt(IdentityHeader header, std::vector<std::int32_t> tokens, std::vector<TokenSpan> spans)
+    : header_(std::move(header)), tokens_(std::move(tokens)), spans_(std::move(spans)) {
     NINFER_ASSERT_LE(1, size());
     std::vector<std::int64_t> frontiers;
     for (std::int64_t frontier = 0; frontier <= size(); frontier += kDigestBlockTokens) frontiers.push_back(frontier);

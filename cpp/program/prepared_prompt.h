@@ -15,13 +15,13 @@ namespace ninfer {
 
 class PreparedPrompt {
    public:
-    // A text of at least one token.
-    PreparedPrompt(IdentityHeader header, std::vector<std::int32_t> tokens);
+    // At least one token. Spans as PromptView has them.
+    PreparedPrompt(IdentityHeader header, std::vector<std::int32_t> tokens, std::vector<TokenSpan> spans = {});
 
     std::int64_t size() const noexcept { return std::ssize(tokens_); }
     const IdentityHeader& header() const noexcept { return header_; }
     std::span<const std::int32_t> tokens() const noexcept { return tokens_; }
-    PromptView view() const noexcept { return {&header_, tokens_, {}}; }
+    PromptView view() const noexcept { return {&header_, tokens_, spans_}; }
 
     // frontier: 0 to size().
     Digest128 digest_at(std::int64_t frontier) const;
@@ -33,6 +33,7 @@ class PreparedPrompt {
    private:
     IdentityHeader header_;
     std::vector<std::int32_t> tokens_;
+    std::vector<TokenSpan> spans_;
     std::vector<Digest128> marks_;  // [i]: in front of token i * kDigestBlockTokens
 };
 

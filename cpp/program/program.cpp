@@ -63,9 +63,8 @@ Result<Nothing, Refusal> Program::close_sequence(SequenceHandle handle) {
     return ninfer::close_sequence(context_, handle);
 }
 
-Result<Nothing, Refusal> Program::append(SequenceHandle handle, std::span<const std::int32_t> tokens,
-                                         TokenOrigin origin) {
-    return units_.append(handle, tokens, origin);
+Result<Nothing, Refusal> Program::append(SequenceHandle handle, const LedgerTokens& tokens) {
+    return units_.append(handle, tokens);
 }
 
 Result<Nothing, Refusal> Program::append_prompt(SequenceHandle handle, const PreparedPrompt& prompt) {
@@ -75,7 +74,10 @@ Result<Nothing, Refusal> Program::append_prompt(SequenceHandle handle, const Pre
     const IdentityHeader& header = *context_.stores.ledgers().header(sequence.ledger).value();
     if (header != prompt.header()) return Refusal{RefusalKind::kMismatch, sequence.length, 0};
     if (sequence.length > prompt.size()) return Refusal{RefusalKind::kBeyondFrontier, sequence.length, prompt.size()};
-    return append(handle, prompt.tokens().subspan(static_cast<std::size_t>(sequence.length)), TokenOrigin::kPrompt);
+    if (sequence.length == prompt.size()) return append(handle, {}, TokenOrigin::kPrompt);
+    const auto spans = spans_from(prompt.view().all_spans(), sequence.length);
+    const auto tokens = prompt.tokens().subspan(static_cast<std::size_t>(sequence.length));
+    return append(handle, {tokens, spans, TokenOrigin::kPrompt});
 }
 
 Result<Nothing, Refusal> Program::record_rewrite_frontier(SequenceHandle handle, std::int64_t frontier) {

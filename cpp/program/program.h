@@ -36,8 +36,12 @@ class Program {
     Result<SequenceHandle, Refusal> open_from(const SequenceSource& source, const SequenceRequest& request);
     // kPendingBatch if the sequence is a member of the pending batch.
     Result<Nothing, Refusal> close_sequence(SequenceHandle handle);
-    // Appends prompt tokens, or output that is forced instead of sampled, to the ledger.
-    Result<Nothing, Refusal> append(SequenceHandle handle, std::span<const std::int32_t> tokens, TokenOrigin origin);
+    // Appends prompt tokens, or output that is forced instead of sampled, to the ledger. kNotText: models compute text
+    // whose positions are the indices of its tokens, and nothing else yet.
+    Result<Nothing, Refusal> append(SequenceHandle handle, const LedgerTokens& tokens);
+    Result<Nothing, Refusal> append(SequenceHandle handle, std::span<const std::int32_t> tokens, TokenOrigin origin) {
+        return append(handle, {tokens, {}, origin});
+    }
     // Appends what the prompt has beyond the sequence's tokens; those were compared when a checkpoint became its start.
     // kStaleHandle, kMismatch (another identity), kBeyondFrontier (the sequence is longer), and as append.
     Result<Nothing, Refusal> append_prompt(SequenceHandle handle, const PreparedPrompt& prompt);

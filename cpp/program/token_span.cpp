@@ -40,6 +40,13 @@ void append_span(std::vector<TokenSpan>& spans, const TokenSpan& next) {
     spans.push_back(next);
 }
 
+std::vector<TokenSpan> spans_from(std::span<const TokenSpan> spans, std::int64_t begin) {
+    const std::size_t first = find_span(spans, begin);
+    std::vector<TokenSpan> rest(spans.begin() + static_cast<std::ptrdiff_t>(first), spans.end());
+    rest.front() = {begin, spans[first].at(begin), spans[first].steps};
+    return rest;
+}
+
 std::size_t find_span(std::span<const TokenSpan> spans, std::int64_t index) noexcept {
     NINFER_ASSERT(!spans.empty(), "tokens without spans");
     NINFER_ASSERT_LE(spans.front().begin, index);

@@ -55,6 +55,9 @@ TokenSpan text_span(std::int64_t begin, std::int32_t position) noexcept;
 // Appends a span that starts where the tokens so far end, or lengthens the last one where it says the same.
 void append_span(std::vector<TokenSpan>& spans, const TokenSpan& next);
 
+// What the list says of the tokens from `begin` on.
+std::vector<TokenSpan> spans_from(std::span<const TokenSpan> spans, std::int64_t begin);
+
 // The span that holds the token: spans[0].begin <= index.
 std::size_t find_span(std::span<const TokenSpan> spans, std::int64_t index) noexcept;
 

@@ -7,7 +7,7 @@ namespace ninfer {
 namespace {
 
 // In the order of RefusalKind.
-constexpr std::array<std::string_view, 34> kNames = {
+constexpr std::array<std::string_view, 35> kNames = {
     "stale_handle",
     "no_lane",
     "no_pages",
@@ -42,8 +42,9 @@ constexpr std::array<std::string_view, 34> kNames = {
     "transaction_open",
     "no_targets",
     "mismatch",
+    "not_text",
 };
-static_assert(static_cast<std::size_t>(RefusalKind::kMismatch) + 1 == kNames.size());
+static_assert(static_cast<std::size_t>(RefusalKind::kNotText) + 1 == kNames.size());
 
 }  // namespace
 

@@ -301,7 +301,7 @@ class ProgramOptions:
 
 class PreparedPrompt:
     """
-    A text prompt with everything that identifies it and the digests of its prefixes (docs/formats/prefix_digest.md). Immutable; any thread may make one, which hashes all tokens, and read it.
+    A prompt with everything that identifies it and the digests of its prefixes (docs/formats/prefix_digest.md). Immutable; any thread may make one, which hashes all tokens, and read it.
     """
 
     def __init__(
@@ -310,8 +310,11 @@ class PreparedPrompt:
         salt: str = "",
         mode: str = "",
         rope_delta: int = 0,
+        spans: Sequence[tuple[int, int, Sequence[int], Sequence[int], tuple[int, int, int] | None]] = [],
     ) -> None:
-        """tokens: int32 [n], at least one."""
+        """
+        tokens: int32 [n], at least one. spans as of prefix_digests; without any, all is text.
+        """
 
     @property
     def size(self) -> int:
@@ -715,7 +718,7 @@ class Program:
 
     def append_prompt(self, sequence: int, prompt: PreparedPrompt) -> None | Refusal:
         """
-        Appends the tokens of the prompt that the sequence does not have yet; it has the others because the prompt was compared with the checkpoint from which it was opened.
+        Appends the tokens of the prompt that the sequence does not have yet; it has the others because the prompt was compared with the checkpoint from which it was opened. `not_text` for what no model computes yet: other types, media, positions that are not the tokens' indices.
         """
 
     def checkpoint_digests(

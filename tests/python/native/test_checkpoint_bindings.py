@@ -234,3 +234,52 @@ def test_a_prompt_is_appended_where_the_sequence_stands(program: native.Program,
         assert isinstance(refusal, native.Refusal)
         assert refusal.kind == kind
     assert program.fingerprint() == before
+
+
+Axes = tuple[int, int, int]
+Span = tuple[int, int, Axes, Axes, tuple[int, int, int] | None]
+
+TEXT: Span = (0, 0, (0, 0, 0), (1, 1, 1), None)
+
+
+def test_spans_are_part_of_an_identity(program: native.Program, endpoint: int) -> None:
+    assert native.must(program.verify(native.PreparedPrompt(PROMPT, spans=[TEXT]), [endpoint])) == [len(PROMPT)]
+    # From token 40 on: another type, another position on one axis, a picture.
+    others: list[Span] = [
+        (40, 3, (40, 40, 40), (1, 1, 1), None),
+        (40, 0, (40, 41, 40), (1, 1, 1), None),
+        (40, 0, (40, 40, 40), (1, 1, 1), (7, 8, 0)),
+    ]
+    for other in others:
+        prompt = native.PreparedPrompt(PROMPT, spans=[TEXT, other])
+        assert native.must(program.verify(prompt, [endpoint])) == [40]
+        frontiers = np.array([40, 41], np.int64)
+        same = prompt.matches(frontiers, native.must(program.checkpoint_digests(endpoint, frontiers)))
+        assert same.tolist() == [True, False]
+
+
+def test_what_no_model_computes_is_refused(program: native.Program) -> None:
+    sequence = native.must(program.open_sequence(128))
+    native.must(program.append_prompt(sequence, native.PreparedPrompt(PROMPT[:30], spans=[TEXT])))
+    before = program.fingerprint()
+    cases: list[tuple[Span, int]] = [
+        ((50, 3, (50, 50, 50), (1, 1, 1), None), 3),
+        ((50, 0, (50, 50, 49), (1, 1, 1), None), 0),
+        ((50, 0, (50, 50, 50), (1, 1, 1), (7, 8, 0)), 0),
+        ((49, 0, (49, 49, 49), (1, 1, 0), None), 0),
+    ]
+    for other, found in cases:
+        refusal = program.append_prompt(sequence, native.PreparedPrompt(PROMPT, spans=[TEXT, other]))
+        assert isinstance(refusal, native.Refusal)
+        assert (refusal.kind, refusal.wanted, refusal.found) == ("not_text", 50, found)
+    assert program.fingerprint() == before
+    native.must(program.append_prompt(sequence, native.PreparedPrompt(PROMPT, spans=[TEXT])))
+    native.must(program.abort(native.must(program.finish_prefill(sequence, native.Sampler()))))
+    (checkpoint,) = native.must(program.owner(native.must(program.finish(sequence)))).checkpoints
+    assert native.must(program.verify(native.PreparedPrompt(PROMPT), [checkpoint])) == [len(PROMPT)]
+
+
+@pytest.mark.parametrize("begins", [[1], [0, 0], [0, 2, 1], [0, len(PROMPT)]])
+def test_spans_that_do_not_cover_the_prompt_in_order_are_refused(begins: list[int]) -> None:
+    with pytest.raises(ValueError, match="span"):
+        native.PreparedPrompt(PROMPT, spans=[(begin, 0, (0, 0, 0), (1, 1, 1), None) for begin in begins])
