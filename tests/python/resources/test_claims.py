@@ -64,6 +64,15 @@ def test_a_retained_source_is_protected_until_the_end(engine: PlayedEngine) -> N
     assert engine.manager.cell_victim() == source
 
 
+def test_what_is_about_to_be_taken_over_serves_nobody_else(engine: PlayedEngine) -> None:
+    engine.keep(TEXT[:100], captures=[50])
+    claim = engine.manager.claim(77, ReuseKey(), engine.offers(TEXT[:200])[0])
+    assert claim is not None
+    assert engine.offers(TEXT[:200]) == []
+    engine.manager.abort_admission(claim, None)
+    assert len(engine.offers(TEXT[:200])) == 3
+
+
 def test_an_admission_that_never_started_changes_nothing(engine: PlayedEngine) -> None:
     engine.keep(TEXT[:100], captures=[50])
     before = engine.manager.statistics()
