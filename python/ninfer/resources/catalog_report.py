@@ -80,6 +80,7 @@ def _check_cell(catalog: Catalog, cell: Cell) -> None:
     assert frontiers == sorted(frontiers), cell
     if cell.state in (CellState.FREE, CellState.RESERVED):
         assert cell.owner == 0 and not cell.entries and catalog.sessions.name_of(cell.number) is None, cell
+        assert catalog.marks.count_of(cell.number) == 0, "nobody agrees with an empty cell"
         return
     summary = must(catalog.view.owner(cell.owner))
     assert set(summary.checkpoints) == {entry.checkpoint for entry in cell.entries}, (summary.checkpoints, cell)

@@ -42,6 +42,9 @@ class PrefixMarks:
         self._low[cell, : len(digests)] = digests[:, 0]
         self._counts[cell] = len(digests)
 
+    def count_of(self, cell: int) -> int:
+        return int(self._counts[cell])
+
     def clear(self, cell: int) -> None:
         self._counts[cell] = 0
 

@@ -60,6 +60,12 @@ def test_what_is_shared_already_is_not_kept_again_not_even_as_an_anchor() -> Non
     assert kinds(captures(boundaries, 600, facts=facts)) == [(400, ANCHOR), (500, CLOSURE)]
 
 
+def test_the_turn_is_kept_even_where_something_is_shared() -> None:
+    facts = CaptureFacts(already_shared=frozenset({400}))
+    boundaries = conversation(300, turn_closure=400, markers=(400,))
+    assert kinds(captures(boundaries, 500, facts=facts)) == [(300, ANCHOR), (400, CLOSURE)]
+
+
 def test_a_shared_one_remembers_what_the_continuation_needs_there() -> None:
     boundaries = conversation(300, leading_end=300, turn_closure=400, response_replay=430, markers=(400,))
     assert captures(boundaries, 440)[1] == CaptureCandidate(400, SHARED, False, Evidence.EXPLICIT_BOUNDARY, CLOSURE)

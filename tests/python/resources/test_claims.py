@@ -8,7 +8,7 @@ from ninfer.resources.claim import ClaimState
 from ninfer.resources.context_cache_options import ContextCacheOptions
 from ninfer.resources.removal_reason import RemovalReason
 from ninfer.resources.reuse_key import ReuseKey
-from tests.python.resources.played_engine import PlayedEngine, aborted
+from tests.python.resources.played_engine import CLOSURE, ENDPOINT, PlayedEngine, aborted
 
 TEXT = list(range(3000))
 DISABLED = ReuseKey(reads=False, publishes=False)
@@ -62,6 +62,19 @@ def test_a_retained_source_is_protected_until_the_end(engine: PlayedEngine) -> N
     engine.discard(request)
     assert engine.manager.protected_owners() == []
     assert engine.manager.cell_victim() == source
+
+
+def test_a_twin_that_waits_to_be_deleted_stays_until_then(engine: PlayedEngine) -> None:
+    request = engine.begin(TEXT[:200])
+    engine.capture(request, 100)
+    engine.capture(request, 100, CLOSURE)
+    engine.contexts.finish(request.owner, tuple(TEXT[:200]), "", ENDPOINT)
+    engine.manager.adopt_finish(request.claim, request.owner, ENDPOINT)
+    assert len(engine.manager.doomed()) == 1
+    offer = next(one for one in engine.offers(TEXT[:150]) if one.use == "continue")
+    engine.begin(TEXT[:150], offer=offer)
+    engine.manager.check_invariants()
+    assert engine.manager.statistics().removed == {"consumed": 1}, "the endpoint"
 
 
 def test_what_is_about_to_be_taken_over_serves_nobody_else(engine: PlayedEngine) -> None:

@@ -124,6 +124,13 @@ def test_pressure_refused(engine: PlayedEngine) -> None:
     assert found == Shortfall(500, None, ReuseReason.PRESSURE_REFUSED)
 
 
+def test_what_shares_most_explains(engine: PlayedEngine) -> None:
+    engine.keep(TEXT[:500], ReuseKey(session="other"))
+    engine.keep(TEXT[:60] + [7] * 300, S)
+    expected = Shortfall(350, Divergence(350, 3), ReuseReason.REWRITTEN_HISTORY)
+    assert shortfall(engine, TEXT[:350] + [9] * 300, 0, S, CHAT) == expected
+
+
 def test_the_session_is_compared_although_others_agree_further() -> None:
     engine = PlayedEngine(ContextCacheOptions(max_private_continuations=40))
     engine.keep(TEXT[:500], S)
