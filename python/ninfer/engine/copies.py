@@ -38,4 +38,6 @@ class Copies:
         if progress.removed:
             self._on_lost(progress.removed)
         if progress.open == 0 and progress.draining == 0:
-            self.expected = self._program.statistics().condemned > 0
+            # Those of an open transaction are not among them, nor is memory that somebody still reads.
+            statistics = self._program.statistics()
+            self.expected = statistics.copies_open > 0 or statistics.condemned > 0
