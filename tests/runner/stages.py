@@ -185,6 +185,11 @@ def _admission(settings: Settings) -> Sequence[Command]:
     return [Command([sys.executable, script, "--requests", "400"], undecided_code=EXIT_INVALID)]
 
 
+def _captures(settings: Settings) -> Sequence[Command]:
+    script = str(settings.root / "bench" / "engine" / "capture_cost.py")
+    return [Command([sys.executable, script, "--turns", "25"], undecided_code=EXIT_INVALID)]
+
+
 def _peers(settings: Settings) -> Sequence[Command]:
     script = str(settings.root / "bench" / "peers" / "llama_cpp.py")
     return [Command([sys.executable, script, "--quick"], undecided_code=EXIT_INVALID)]
@@ -230,6 +235,13 @@ STAGES = (
         "admission",
         "a prompt of 240,000 tokens is admitted among 1,000 conversations within its limit",
         _admission,
+        needs=("package",),
+        tiers=("long",),
+    ),
+    Stage(
+        "captures",
+        "the checkpoints of a prompt of 2,000 tokens cost its prefill next to nothing",
+        _captures,
         needs=("package",),
         tiers=("long",),
     ),

@@ -71,7 +71,7 @@ def test_undecided_is_reported_and_does_not_fail(settings: Settings, capsys: pyt
 def test_the_simulator_and_benches_run_in_the_long_tier_alone(settings: Settings) -> None:
     names = {tier: [stage.name for stage in of_tier(tier)] for tier in ("ci", "long")}
     only_long = [name for name in names["long"] if name not in names["ci"]]
-    assert only_long == ["sim", "mutations", "overhead", "admission", "peers"]
+    assert only_long == ["sim", "mutations", "overhead", "admission", "captures", "peers"]
     assert set(names["ci"]) < set(names["long"]) == {stage.name for stage in STAGES}
 
 
@@ -80,6 +80,7 @@ def test_the_simulator_and_benches_run_in_the_long_tier_alone(settings: Settings
     [
         ("overhead", "engine/round_overhead.py", "--rounds"),
         ("admission", "serving/admission.py", "--requests"),
+        ("captures", "engine/capture_cost.py", "--turns"),
         ("peers", "peers/llama_cpp.py", "--quick"),
     ],
 )
