@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ninfer.cli.cache_flags import CACHE_FLAG_NAMES
 from ninfer.cli.engine_flags import FLAG_NAMES
 from ninfer.cli.flag_groups import environment_variable, option_name
 from ninfer.cli.remote_flags import REMOTE_FLAG_NAMES
@@ -14,7 +15,7 @@ from ninfer.cli.server_flags import SERVER_FLAG_NAMES
 from ninfer.cli.terminal_text import one_line
 from ninfer.errors import CapacityError, NinferError, OptionError, RequestError
 
-_NAMES = (*FLAG_NAMES, *SERVER_FLAG_NAMES, *REMOTE_FLAG_NAMES)
+_NAMES = (*FLAG_NAMES, *CACHE_FLAG_NAMES, *SERVER_FLAG_NAMES, *REMOTE_FLAG_NAMES)
 # Names of two words only: `threads` and `weights` are also plain English.
 _FIELD = re.compile(r"\b(" + "|".join(name for name in _NAMES if "_" in name) + r")\b")
 

@@ -6,21 +6,11 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
-from ninfer.cli.flag_groups import count, flag, whole_number
-
-
-def _auto_or_count(value: str) -> str | int:
-    """`auto` as it is, a number as a number; the engine knows the range."""
-    try:
-        return value if value == "auto" else whole_number(value)
-    except typer.BadParameter:
-        raise typer.BadParameter(f"{value!r} is neither auto nor a whole number") from None
+from ninfer.cli.flag_groups import auto_or_count, count, flag
 
 
 def _pool(name: str, help_text: str) -> Any:
-    return flag(name, help_text, parser=_auto_or_count, metavar="auto|TOKENS")
+    return flag(name, help_text, parser=auto_or_count, metavar="auto|TOKENS")
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,14 @@ def whole_number(value: str | int) -> int:
         raise typer.BadParameter(f"{value!r} is no whole number") from None
 
 
+def auto_or_count(value: str) -> str | int:
+    """`auto` as it is, a number as a number; the engine knows the range."""
+    try:
+        return value if value == "auto" else whole_number(value)
+    except typer.BadParameter:
+        raise typer.BadParameter(f"{value!r} is neither auto nor a whole number") from None
+
+
 def _number(value: str | float) -> float:
     try:
         return float(value)

@@ -14,6 +14,9 @@ from ninfer.cli.turn_cost import TurnCost, per_second
 from ninfer.errors import RemoteError
 from ninfer.frontend.reasoning_parser import ReasoningDelta
 
+# Computing so many again takes no time that anybody notices.
+_FEW_TOKENS = 16
+
 
 @dataclass
 class RemoteConversation:
@@ -61,12 +64,15 @@ class _Account:
         self.finish_reason: str | None = None
         self._usage: dict[str, Any] = {}
         self._timings: dict[str, Any] = {}
+        self._reuse: dict[str, Any] = {}
         self._pieces = 0
         self._first = self._latest = time.monotonic()
 
     def take(self, chunk: dict[str, Any]) -> ReasoningDelta:
         self._usage = chunk.get("usage") or self._usage
         self._timings = chunk.get("timings") or self._timings
+        reuse = chunk.get("reuse")
+        self._reuse = reuse if isinstance(reuse, dict) else self._reuse
         whole = ReasoningDelta()
         for choice in chunk.get("choices") or ():
             self.finish_reason = choice.get("finish_reason") or self.finish_reason
@@ -93,7 +99,22 @@ class _Account:
             prompt_rate=_rate(timings, "prompt_n", "prompt_ms"),
             answer_rate=_rate(timings, "predicted_n", "predicted_ms")
             or per_second(answer - 1, (self._latest - self._first) * 1e3),
+            origin=_origin(self._reuse),
+            shortfall=_shortfall(self._reuse),
         )
+
+
+def _origin(reuse: dict[str, Any]) -> str:
+    source = reuse.get("source")
+    return f"{source}, {reuse.get('path')}" if source and source != "root" else ""
+
+
+def _shortfall(reuse: dict[str, Any]) -> str:
+    """Why there is not more; no words for a prompt of which nothing is kept, or a few tokens."""
+    reason, shared = reuse.get("reason"), _count(reuse, "shared_tokens")
+    if shared:
+        return f"{shared} are kept, but {reason}" if shared - _count(reuse, "frontier") > _FEW_TOKENS else ""
+    return "" if reason in (None, "no_match") else str(reason)
 
 
 def _count(values: dict[str, Any], name: str) -> int:

@@ -12,7 +12,7 @@ from ninfer.serving.server_options import ServerOptions
 
 def resolved_values(options: ServerOptions, model: LoadedModel) -> Iterator[str]:
     """Lines for the console. API keys are counted, never shown."""
-    pairs = {**_model_values(model), **_server_values(options)}
+    pairs = {**_model_values(model), **_cache_values(model), **_server_values(options)}
     width = max(map(len, pairs))
     for name, value in pairs.items():
         yield f"{name:{width}}  {value}"
@@ -35,6 +35,23 @@ def _model_values(model: LoadedModel) -> dict[str, str]:
         "prefill chunk": f"{model.prefill_chunk} tokens",
         "default max tokens": str(model.options.default_max_tokens),
         "chat template": _template(model),
+    }
+
+
+def _cache_values(model: LoadedModel) -> dict[str, str]:
+    options, capacity = model.options, model.capacity
+    if not options.context_cache:
+        return {"context cache": "off: every prompt is computed from its beginning"}
+    return {
+        "context cache": "on",
+        "device state slots": f"{capacity.checkpoint_slots} beside {capacity.max_concurrency} of running requests",
+        "host cache": f"{capacity.host_bytes >> 20} MiB",
+        "private continuations": f"at most {options.max_private_continuations}",
+        "shared prefixes": f"at most {options.max_shared_prefixes}",
+        "long anchors": f"at most {options.max_long_anchors_per_continuation} per continuation",
+        "auto long anchors": f"at the last {options.auto_long_anchors} messages",
+        "prefix grid": "on" if options.auto_prefix_grid else "off",
+        "endpoint anchors": "on" if options.endpoint_anchors else "off",
     }
 
 

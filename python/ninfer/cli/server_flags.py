@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated
 
+from ninfer.cli.cache_flags import CacheFlags
 from ninfer.cli.engine_flags import EngineFlags
 from ninfer.cli.flag_groups import count, flag, seconds, switch
 from ninfer.config.engine_options import EngineOptions
@@ -67,7 +68,7 @@ class ServerFlags:
 SERVER_FLAG_NAMES = tuple(field.name for field in fields(ServerFlags))
 
 
-def server_options(engine: EngineFlags, server: ServerFlags, default_name: str) -> ServerOptions:
+def server_options(engine: EngineFlags, cache: CacheFlags, server: ServerFlags, default_name: str) -> ServerOptions:
     """The one configuration object. default_name: of the model, unless the user named it.
 
     Raises OptionError for an impossible value or combination, OSError for a key file that cannot be read.
@@ -76,6 +77,7 @@ def server_options(engine: EngineFlags, server: ServerFlags, default_name: str) 
         engine=EngineOptions.from_mapping(
             {
                 **engine.as_options(),
+                **cache.as_options(),
                 "max_concurrency": server.max_concurrency,
                 "default_max_tokens": server.default_max_tokens,
             }

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class TurnCost:
-    """Tokens, and tokens per second where somebody measured them. computed: those of the prompt that no cache had."""
+    """Tokens, and tokens per second where somebody measured them. computed: those of the prompt that no cache had.
+    origin: from where the cached ones came; shortfall: why there are no more. Both may be empty."""
 
     prompt_tokens: int
     cached: int
@@ -16,9 +17,13 @@ class TurnCost:
     finish_reason: str
     prompt_rate: float | None = None
     answer_rate: float | None = None
+    origin: str = ""
+    shortfall: str = ""
 
     def line(self) -> str:
-        prompt = f"prompt {self.prompt_tokens} tokens, cached {self.cached}, computed {self.computed}"
+        told = "; ".join(filter(None, (self.origin, self.shortfall)))
+        cached = f"{self.cached} ({told})" if told else f"{self.cached}"
+        prompt = f"prompt {self.prompt_tokens} tokens, cached {cached}, computed {self.computed}"
         answer = f"answer {self.answer_tokens}{_rate(self.answer_rate)}"
         return f"[{prompt}{_rate(self.prompt_rate)}; {answer}; {self.finish_reason}]"
 

@@ -93,7 +93,7 @@ class Intake:
             return []
         with self._changed:
             questions, self._questions = self._questions, []
-        return questions
+        return _still_asked(questions)
 
     def wait(self) -> None:
         """Returns once there is mail or the engine is to stop."""
@@ -109,9 +109,14 @@ class Intake:
         with self._changed:
             self._closed = reason
             questions, self._questions = self._questions, []
-        for question in questions:
+        for question in _still_asked(questions):
             question.set_exception(EngineFailedError(reason))
 
     def _notify(self) -> None:
         self._has_mail = True
         self._changed.notify_all()
+
+
+def _still_asked(questions: list[Future[CatalogView]]) -> list[Future[CatalogView]]:
+    """Those that nobody has taken back; from here on nobody can."""
+    return [question for question in questions if question.set_running_or_notify_cancel()]

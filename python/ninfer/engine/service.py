@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Literal
 
@@ -171,7 +172,11 @@ class EngineService:
 
         Waits for the engine, so not for an event loop's thread. Raises TimeoutError, or EngineFailedError.
         """
-        return self._intake.ask().result(timeout_s)
+        return self.ask_catalog().result(timeout_s)
+
+    def ask_catalog(self) -> Future[CatalogView]:
+        """As `catalog`, for who cannot wait. Raises EngineFailedError, or the future does."""
+        return self._intake.ask()
 
     def _work(self) -> None:
         try:

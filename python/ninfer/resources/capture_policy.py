@@ -174,10 +174,18 @@ def _with_otherwise(candidate: CaptureCandidate, kind: CheckpointKind) -> Captur
 def _without_close(
     candidates: Sequence[CaptureCandidate], situation: CaptureSituation, boundaries: Boundaries
 ) -> Iterator[CaptureCandidate]:
-    """Leaves out what lies close above an earlier checkpoint; never a marker, nor the end of a raw prompt."""
+    """Leaves out what would save little over an earlier checkpoint; never a marker, nor the end of a raw prompt."""
     last = max((at for at in situation.surviving if at <= situation.base), default=0)
     for candidate in candidates:
         wanted = candidate.frontier in boundaries.markers or (boundaries.raw and candidate.own)
-        if wanted or candidate.frontier - last > CLOSE_TOKENS:
+        if wanted or _reach(candidate, boundaries, situation) - last > CLOSE_TOKENS:
             last = candidate.frontier
             yield candidate
+
+
+def _reach(candidate: CaptureCandidate, boundaries: Boundaries, situation: CaptureSituation) -> int:
+    """How many tokens a later prompt that starts from there may share with this one.
+
+    Whoever asks again, or goes on after the answer, shares the opener of the answer too; all others part at a boundary.
+    """
+    return situation.prompt_tokens - 1 if candidate.frontier == boundaries.response_replay else candidate.frontier

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from heapq import nlargest
 
 import numpy as np
 
@@ -104,11 +105,18 @@ def _nearest(catalog: Catalog, admitted: AdmittedPrompt) -> _Nearest:
 
 
 def _compared_cells(catalog: Catalog, admitted: AdmittedPrompt) -> list[Cell]:
-    """The session's own, then those that agree furthest with the prompt at the marks, of these the last used."""
+    """The session's own, then those that agree furthest with the prompt at the marks, of these the last used.
+
+    What agrees at no mark may still share less than the first one needs: the last used fill up the rest.
+    """
     agreement = catalog.marks.agreement(admitted.prompt)
     agreeing = [catalog.cells[int(number)] for number in np.flatnonzero(agreement)]
     agreeing.sort(key=lambda cell: (-int(agreement[cell.number]), -cell.used_at))
     own = catalog.sessions.cell_of(session_name(admitted.key))
     first = [] if own is None else [catalog.cells[own]]
-    cells = first + [cell for cell in agreeing if cell.number != own]
-    return [cell for cell in cells if cell.entries][:MOST_COMPARED]
+    cells = [cell for cell in first + [cell for cell in agreeing if cell.number != own] if cell.entries]
+    if len(cells) < MOST_COMPARED:
+        taken = {cell.number for cell in cells}
+        others = (cell for cell in catalog.cells if cell.entries and cell.number not in taken)
+        cells += nlargest(MOST_COMPARED - len(cells), others, key=lambda cell: cell.used_at)
+    return cells[:MOST_COMPARED]

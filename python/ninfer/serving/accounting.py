@@ -48,7 +48,16 @@ def _timings(timings: RequestTimings) -> dict[str, Any]:
 
 
 def _reuse(report: ReuseReport) -> dict[str, Any]:
-    return {"source": report.source, "path": report.path or "root", "frontier": report.frontier}
+    """What is unknown, or needs no saying, is left out."""
+    said: dict[str, Any] = {"source": report.source, "path": report.path or "root", "frontier": report.frontier}
+    shortfall = report.shortfall
+    if shortfall.shared_tokens is not None:
+        said["shared_tokens"] = shortfall.shared_tokens
+    if shortfall.divergence is not None:
+        said["divergence"] = {"token": shortfall.divergence.token, "message": shortfall.divergence.message}
+    if shortfall.reason is not None:
+        said["reason"] = shortfall.reason
+    return said
 
 
 def _per_second(count: int, milliseconds: float) -> float | None:

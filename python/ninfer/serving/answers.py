@@ -5,35 +5,29 @@ A field that is not required may be left out.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
-
-class _Shape(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class ErrorObject(_Shape):
-    """What went wrong. param: the field at fault; code: the case, for programs."""
-
-    message: str
-    type: str
-    param: str | None
-    code: str | None
-
-
-class ErrorAnswer(_Shape):
-    """Every error, and the last event of a stream that breaks off."""
-
-    error: ErrorObject
+from ninfer.serving.answer_shape import AnswerShape, ErrorAnswer
+from ninfer.serving.info_answers import (
+    DetokenizeAnswer,
+    HealthAnswer,
+    ModelAnswer,
+    ModelListAnswer,
+    PropsAnswer,
+    RenderAnswer,
+    SlotListAnswer,
+    TokenizeAnswer,
+    UnhealthyAnswer,
+)
 
 
-class PromptTokensDetails(_Shape):
+class PromptTokensDetails(AnswerShape):
     cached_tokens: int
 
 
-class Usage(_Shape):
+class Usage(AnswerShape):
     """Counts of tokens."""
 
     prompt_tokens: int
@@ -42,7 +36,7 @@ class Usage(_Shape):
     prompt_tokens_details: PromptTokensDetails
 
 
-class Timings(_Shape):
+class Timings(AnswerShape):
     """prompt_n: prompt tokens computed for this request, by the engine's counter; cache_n: those that were reused."""
 
     prompt_n: int
@@ -57,15 +51,40 @@ class Timings(_Shape):
     max_tokens: int
 
 
-class Reuse(_Shape):
-    """Where the computation began."""
+class ReuseDivergence(AnswerShape):
+    """The first token of the prompt that differs from what is kept, and the message that it stands in."""
+
+    token: int
+    message: int | None
+
+
+class Reuse(AnswerShape):
+    """Where the computation began: where the checkpoint's bytes lay, its kind, and how many tokens it saved.
+
+    shared_tokens: so many tokens of the prompt are the beginning of something that is kept, if those are more than
+    were reused. divergence: where that ends. reason: why it did not serve.
+    """
 
     source: Literal["root", "device", "host", "disk", "mixed"]
-    path: str
+    path: Literal["root", "session_endpoint", "turn_closure", "response_replay", "long_anchor", "shared_stable_prefix"]
     frontier: int
+    shared_tokens: int | None = None
+    divergence: ReuseDivergence | None = None
+    reason: (
+        Literal[
+            "no_match",
+            "evicted",
+            "no_checkpoint",
+            "rewritten_history",
+            "salt",
+            "disabled",
+            "pressure_refused",
+        ]
+        | None
+    ) = None
 
 
-class Accounted(_Shape):
+class Accounted(AnswerShape):
     """What an answer cost."""
 
     usage: Usage
@@ -73,7 +92,7 @@ class Accounted(_Shape):
     reuse: Reuse
 
 
-class PromptProgress(_Shape):
+class PromptProgress(AnswerShape):
     """How much of the prompt is computed, in tokens. time_ms: since the answer began."""
 
     total: int
@@ -82,7 +101,7 @@ class PromptProgress(_Shape):
     time_ms: int
 
 
-class LikelyToken(_Shape):
+class LikelyToken(AnswerShape):
     """A token, its exact bytes and its log-probability; -9999 stands for minus infinity."""
 
     id: int
@@ -95,30 +114,30 @@ class TokenLogprobs(LikelyToken):
     top_logprobs: list[LikelyToken]
 
 
-class ChatLogprobs(_Shape):
+class ChatLogprobs(AnswerShape):
     content: list[TokenLogprobs]
 
 
-class AnswerMessage(_Shape):
+class AnswerMessage(AnswerShape):
     role: Literal["assistant"]
     content: str
     reasoning_content: str | None = None
 
 
-class ChatChoice(_Shape):
+class ChatChoice(AnswerShape):
     index: int
     message: AnswerMessage
     logprobs: ChatLogprobs | None
     finish_reason: Literal["stop", "length"]
 
 
-class Delta(_Shape):
+class Delta(AnswerShape):
     role: Literal["assistant"] | None = None
     content: str | None = None
     reasoning_content: str | None = None
 
 
-class ChatChunkChoice(_Shape):
+class ChatChunkChoice(AnswerShape):
     index: int
     delta: Delta
     logprobs: ChatLogprobs | None
@@ -133,7 +152,7 @@ class ChatAnswer(Accounted):
     choices: list[ChatChoice]
 
 
-class ChatChunk(_Shape):
+class ChatChunk(AnswerShape):
     """An event of a stream. The finishing chunk has a finish reason and what the answer cost."""
 
     id: str
@@ -147,14 +166,14 @@ class ChatChunk(_Shape):
     reuse: Reuse | None = None
 
 
-class CompletionLogprobs(_Shape):
+class CompletionLogprobs(AnswerShape):
     tokens: list[str]
     token_logprobs: list[float]
     top_logprobs: list[dict[str, float]]
     text_offset: list[int]
 
 
-class CompletionChoice(_Shape):
+class CompletionChoice(AnswerShape):
     index: int
     text: str
     logprobs: CompletionLogprobs | None
@@ -169,7 +188,7 @@ class CompletionAnswer(Accounted):
     choices: list[CompletionChoice]
 
 
-class CompletionChunk(_Shape):
+class CompletionChunk(AnswerShape):
     id: str
     object: Literal["text_completion"]
     created: int
@@ -181,7 +200,7 @@ class CompletionChunk(_Shape):
     reuse: Reuse | None = None
 
 
-class NativeChunk(_Shape):
+class NativeChunk(AnswerShape):
     index: int
     content: str
     tokens: list[int]
@@ -209,64 +228,6 @@ class NativeAnswer(Accounted):
     completion_probabilities: list[TokenLogprobs] | None = None
 
 
-class TokenPiece(_Shape):
-    """piece: the text of a token, or its bytes where they are a part of a character."""
-
-    id: int
-    piece: str | list[int]
-
-
-class TokenizeAnswer(_Shape):
-    tokens: list[int] | list[TokenPiece]
-
-
-class DetokenizeAnswer(_Shape):
-    content: str
-
-
-class RenderAnswer(_Shape):
-    prompt: str
-
-
-class ModelMeta(_Shape):
-    n_ctx_train: int
-    n_vocab: int
-
-
-class ModelAnswer(_Shape):
-    """max_model_len: the longest sequence here, in tokens."""
-
-    id: str
-    object: Literal["model"]
-    created: int
-    owned_by: str
-    max_model_len: int
-    meta: ModelMeta
-
-
-class ModelListAnswer(_Shape):
-    object: Literal["list"]
-    data: list[ModelAnswer]
-
-
-class HealthAnswer(_Shape):
-    status: Literal["ok"]
-
-
-class UnhealthyAnswer(ErrorAnswer):
-    status: Literal["loading", "starting", "failed", "stopped"]
-
-
-class PropsAnswer(_Shape):
-    default_generation_settings: dict[str, Any]
-    total_slots: int
-    model_alias: str
-    chat_template: str | None
-    bos_token: str | None
-    eos_token: str | None
-    modalities: dict[str, bool]
-
-
 # All that an endpoint answers with, or an event of its stream holds.
 SHAPES: tuple[type[BaseModel], ...] = (
     ErrorAnswer,
@@ -284,4 +245,5 @@ SHAPES: tuple[type[BaseModel], ...] = (
     HealthAnswer,
     UnhealthyAnswer,
     PropsAnswer,
+    SlotListAnswer,
 )

@@ -24,6 +24,7 @@ from ninfer.serving.running_generation import Generations
 from ninfer.serving.served_model import ServedModel
 from ninfer.serving.server import MAX_ANSWER_BYTES, Server
 from ninfer.serving.serving_options import ServingOptions
+from ninfer.serving.slot_routes import add_slot_routes
 from ninfer.serving.text_routes import add_text_routes
 from ninfer.serving.text_wire import DetokenizeBody, TokenizeBody
 from ninfer.serving.text_workers import TextWorkers
@@ -65,6 +66,7 @@ def create_app(engine: EnginePort, router: EventRouter, model: ServedModel, opti
     add_openai_routes(locked, server)
     add_completion_routes(locked, server)
     add_text_routes(locked, server)
+    add_slot_routes(locked, server)
     app.include_router(locked)
     public = APIRouter()
     add_info_routes(public, server)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from typing import Protocol
 
+from ninfer.engine.catalog_view import CatalogView
 from ninfer.engine.request import EngineRequest
 from ninfer.engine.service import EngineHealth
 
@@ -15,5 +17,7 @@ class EnginePort(Protocol):
     def health(self) -> EngineHealth: ...
 
     def submit(self, request: EngineRequest) -> int: ...
+
+    def ask_catalog(self) -> Future[CatalogView]: ...
 
     def cancel(self, request_id: int, reason: str) -> None: ...

@@ -7,10 +7,10 @@ from typing import Any
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from ninfer.serving.answers import HealthAnswer, ModelAnswer, ModelListAnswer, PropsAnswer, UnhealthyAnswer
 from ninfer.serving.generation_request import served_name
 from ninfer.serving.get_route import add_get_route
 from ninfer.serving.http_errors import unavailable
+from ninfer.serving.info_answers import HealthAnswer, ModelAnswer, ModelListAnswer, PropsAnswer, UnhealthyAnswer
 from ninfer.serving.openapi import LOCKED_ERRORS, described
 from ninfer.serving.server import Server, json_response
 

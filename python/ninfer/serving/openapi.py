@@ -12,7 +12,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from ninfer.serving.answers import ErrorAnswer
+from ninfer.serving.answer_shape import ErrorAnswer
 from ninfer.serving.get_route import add_get_route
 
 _REFERENCE = "#/components/schemas/{model}"

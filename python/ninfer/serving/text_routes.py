@@ -8,9 +8,9 @@ from typing import Any
 import orjson
 from fastapi import APIRouter, Request, Response
 
-from ninfer.serving.answers import DetokenizeAnswer, RenderAnswer, TokenizeAnswer
 from ninfer.serving.decode import checked, decode_object, without_nulls
 from ninfer.serving.http_errors import bad_field
+from ninfer.serving.info_answers import DetokenizeAnswer, RenderAnswer, TokenizeAnswer
 from ninfer.serving.openai.chat_prompt import chat_prompt
 from ninfer.serving.openai.wire import RenderFields
 from ninfer.serving.openapi import TEXT_ERRORS, described

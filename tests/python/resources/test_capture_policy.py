@@ -89,6 +89,14 @@ def test_nothing_close_above_what_is_kept() -> None:
     assert [one.frontier for one in captures(boundaries, 200, base=90)] == [100, 117, 134], "the base does not stay"
 
 
+def test_the_opener_of_the_answer_counts_for_who_asks_again() -> None:
+    """19 tokens of 47 would be computed again, though the replay point lies only 14 above what is kept."""
+    boundaries = conversation(leading_end=27, turn_closure=41, response_replay=41)
+    again = captures(boundaries, 47, base=27, surviving=frozenset({27}))
+    assert [one.frontier for one in again] == [41]
+    assert [one.frontier for one in captures(boundaries, 44, base=27, surviving=frozenset({27}))] == []
+
+
 def test_markers_are_never_left_out() -> None:
     boundaries = conversation(100, turn_closure=120, markers=(105, 110))
     assert [one.frontier for one in captures(boundaries, 200)] == [100, 105, 110]

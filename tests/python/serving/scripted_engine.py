@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 
+from ninfer.engine.catalog_view import CatalogView
 from ninfer.engine.events import EngineEvent, Finished, HandOver, RequestTimings, TokenEvent
 from ninfer.engine.output_session import FinishReason, TokenLogprob
 from ninfer.engine.request import EngineRequest
@@ -26,6 +28,7 @@ class ScriptedEngine:
     health: EngineHealth = field(default_factory=lambda: EngineHealth("ready"))
     requests: dict[int, EngineRequest] = field(default_factory=dict)
     cancelled: dict[int, str] = field(default_factory=dict)
+    catalog: CatalogView = field(default_factory=CatalogView)
     ids: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
     def submit(self, request: EngineRequest) -> int:
@@ -36,6 +39,11 @@ class ScriptedEngine:
         if self.answer:
             self.hand_over([(request_id, list(self.answer))])
         return request_id
+
+    def ask_catalog(self) -> Future[CatalogView]:
+        answered: Future[CatalogView] = Future()
+        answered.set_result(self.catalog)
+        return answered
 
     def cancel(self, request_id: int, reason: str) -> None:
         self.cancelled[request_id] = reason

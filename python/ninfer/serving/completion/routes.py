@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
-from ninfer.serving.answers import ErrorAnswer, NativeAnswer, NativeChunk
+from ninfer.serving.answer_shape import ErrorAnswer
+from ninfer.serving.answers import NativeAnswer, NativeChunk
 from ninfer.serving.completion.stream import NativeCompletionWriter
 from ninfer.serving.completion.translate import native_completion_request
 from ninfer.serving.completion.wire import NativeCompletionBody

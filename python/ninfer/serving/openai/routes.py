@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
-from ninfer.serving.answers import ChatAnswer, ChatChunk, CompletionAnswer, CompletionChunk, ErrorAnswer
+from ninfer.serving.answer_shape import ErrorAnswer
+from ninfer.serving.answers import ChatAnswer, ChatChunk, CompletionAnswer, CompletionChunk
 from ninfer.serving.openai.chat_stream import ChatWriter
 from ninfer.serving.openai.completion_stream import CompletionWriter
 from ninfer.serving.openai.translate import chat_request, completion_request
