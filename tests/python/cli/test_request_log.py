@@ -106,11 +106,17 @@ def test_requests_that_end_in_another_way_are_logged_too(tmp_path: Path) -> None
         def stream() -> httpx2.Response:
             return client.send(client.build_request("POST", f"{url}/v1/completions", json=endless), stream=True)
 
+        refusals = 0
         leaving = stream()
         next(leaving.iter_raw())
         leaving.close()
         wait_for(lambda: len(logged(file)) == 4)
         running, queued = stream(), stream()
+        while queued.status_code == 429:
+            # The one that left keeps its place until the engine's unit is over.
+            refusals += 1
+            queued.close()
+            queued = stream()
         # Kept, since an iterator that is dropped closes its connection.
         pieces = running.iter_raw()
         next(pieces)
@@ -119,6 +125,7 @@ def test_requests_that_end_in_another_way_are_logged_too(tmp_path: Path) -> None
         running.close()
         queued.close()
     lines = logged(file)
+    del lines[4 : 4 + refusals]
     assert [(line["endpoint"], line["status"], line["end"]) for line in lines[:5]] == [
         ("/health", 200, "answered"),
         ("/nothing/here%1B[2J", 404, "refused"),
