@@ -11,9 +11,14 @@ namespace {
 class DegradationListing {
    public:
     DegradationListing(const PlanningDomain& domain, std::span<const HoldingOutcome> outcomes,
-                       std::span<const std::int32_t> fixed, const ResourceAxes& residual,
+                       std::span<const std::int32_t> fixed, std::int32_t continued, const ResourceAxes& residual,
                        std::vector<Degradation>& degradations)
-        : domain_(domain), outcomes_(outcomes), fixed_(fixed), residual_(residual), list_(degradations) {}
+        : domain_(domain),
+          outcomes_(outcomes),
+          fixed_(fixed),
+          tail_(tail_of(continued)),
+          residual_(residual),
+          list_(degradations) {}
 
     void add_all() {
         for (std::int32_t i = 0; i < static_cast<std::int32_t>(outcomes_.size()); ++i) {
@@ -40,7 +45,7 @@ class DegradationListing {
             if (shape.image_on_device && shape.image_on_host && outcome.image == ImageOutcome::kAsIs)
                 add(member, DegradationKind::kDropHostImage).relief.host_blocks = domain_.targets().blocks_per_image();
         }
-        if (residual_.device_pages > 0 && has.device_pages > 0) add_moves(index);
+        if (residual_.device_pages > 0 && on_device(index) > 0) add_moves(index);
         if (residual_.image_slots_checkpoint > 0 && has.image_slots_checkpoint > 0) add_image_move(member);
         if (concerns(has) && !shape.has_image()) add_cuts(index);
         // The last one that goes is the whole owner.
@@ -98,25 +103,48 @@ class DegradationListing {
             if (cut < 1 || cut >= pages || cut == last) continue;
             Degradation& step = add(member, DegradationKind::kShorten);
             step.frontier = cut * kPageTokens;
-            step.relief.device_pages = std::min(pages - cut, member.shape.on_device);
+            const bool frees_tail = keeps_tail(index) && cut < tail_end();
+            step.relief.device_pages =
+                std::max<std::int64_t>(std::min(pages - cut, member.shape.on_device), frees_tail ? 1 : 0);
             step.relief.host_blocks = page_blocks(std::min(pages - cut, member.shape.on_host));
             last = cut;
         }
     }
 
-    // What the member wants on each axis, shared or not.
+    // What the member wants on each axis, shared or not, or costs.
     ResourceAxes amounts(std::int32_t index) const {
         const HoldingShape& shape = domain_.members()[static_cast<std::size_t>(index)].shape;
         const HoldingOutcome& outcome = outcomes_[static_cast<std::size_t>(index)];
         const std::int64_t pages = pages_of(outcome.frontier);
-        const std::int64_t on_device = std::min(shape.on_device, device_end(index));
-        const std::int64_t left_device = std::max<std::int64_t>(0, shape.on_device - on_device);
+        const std::int64_t left_device = std::max<std::int64_t>(0, shape.on_device - on_device(index));
         const bool image_left = outcome.image == ImageOutcome::kHostOnly;
         const bool image_on_host = image_left || (shape.image_on_host && outcome.image != ImageOutcome::kDeviceOnly);
-        return {.device_pages = on_device,
+        return {.device_pages = std::max<std::int64_t>(on_device(index), keeps_tail(index) ? 1 : 0),
                 .image_slots_checkpoint = shape.image_on_device && !image_left ? 1 : 0,
                 .host_blocks = page_blocks(std::min(pages, shape.on_host + left_device)) +
                                (image_on_host ? domain_.targets().blocks_per_image() : 0)};
+    }
+    std::int64_t on_device(std::int32_t index) const {
+        return std::min(domain_.members()[static_cast<std::size_t>(index)].shape.on_device, device_end(index));
+    }
+    // The run that ends with the page in which a consumed source would be continued if only members keep it.
+    std::int32_t tail_of(std::int32_t continued) const {
+        if (continued == PlanningDomain::kNoMember) return kNoRun;
+        const TargetDomain& targets = domain_.targets();
+        const std::int32_t last = targets.chain(targets.holdings()[static_cast<std::size_t>(continued)]).front();
+        const DomainRun& run = targets.runs()[static_cast<std::size_t>(last)];
+        return run.outside_frozen + run.readers > 0 ? kNoRun : last;
+    }
+    bool keeps_tail(std::int32_t index) const {
+        if (tail_ == kNoRun) return false;
+        if (pages_of(outcomes_[static_cast<std::size_t>(index)].frontier) < tail_end()) return false;
+        const TargetDomain& targets = domain_.targets();
+        const auto chain = targets.chain(targets.holdings()[static_cast<std::size_t>(index)]);
+        return std::ranges::find(chain, tail_) != chain.end();
+    }
+    std::int64_t tail_end() const {
+        const DomainRun& run = domain_.targets().runs()[static_cast<std::size_t>(tail_)];
+        return run.first_page + run.pages;
     }
     std::int64_t device_end(std::int32_t index) const {
         const HoldingOutcome& outcome = outcomes_[static_cast<std::size_t>(index)];
@@ -145,9 +173,12 @@ class DegradationListing {
         return step;
     }
 
+    static constexpr std::int32_t kNoRun = -1;
+
     const PlanningDomain& domain_;
     std::span<const HoldingOutcome> outcomes_;
     std::span<const std::int32_t> fixed_;
+    std::int32_t tail_;  // run or kNoRun
     const ResourceAxes& residual_;
     std::vector<Degradation>& list_;
 };
@@ -155,9 +186,9 @@ class DegradationListing {
 }  // namespace
 
 void list_degradations(const PlanningDomain& domain, std::span<const HoldingOutcome> outcomes,
-                       std::span<const std::int32_t> fixed, const ResourceAxes& residual,
+                       std::span<const std::int32_t> fixed, std::int32_t continued, const ResourceAxes& residual,
                        std::vector<Degradation>& degradations) {
-    DegradationListing(domain, outcomes, fixed, residual, degradations).add_all();
+    DegradationListing(domain, outcomes, fixed, continued, residual, degradations).add_all();
 }
 
 }  // namespace ninfer

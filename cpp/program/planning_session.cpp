@@ -5,6 +5,7 @@
 #include "cpp/program/context_transaction.h"
 #include "cpp/program/degradation_listing.h"
 #include "cpp/program/degradation_step.h"
+#include "cpp/state/page_count.h"
 
 namespace ninfer {
 
@@ -124,9 +125,17 @@ Result<std::span<const Degradation>, Refusal> PlanningSession::degradations(Targ
         return std::span<const Degradation>{};
     read_domain();
     collect_outcomes(*found.value());
-    list_degradations(domain_, outcomes_, options_[static_cast<std::size_t>(found.value()->option)].fixed,
-                      assessment.residual, degradations_);
+    const Option& option = options_[static_cast<std::size_t>(found.value()->option)];
+    list_degradations(domain_, outcomes_, option.fixed, continued_member(option), assessment.residual, degradations_);
     return std::span<const Degradation>(degradations_);
+}
+
+std::int32_t PlanningSession::continued_member(const Option& option) const {
+    const ResourceNeed& need = option.need.need;
+    if (!need.consumes || is_aligned(need.frontier)) return PlanningDomain::kNoMember;
+    const std::int32_t source = domain_.member_of(option.need.source);
+    const bool whole = identity_[static_cast<std::size_t>(source)].frontier == need.frontier;
+    return whole ? source : PlanningDomain::kNoMember;
 }
 
 Result<TargetId, Refusal> PlanningSession::degrade(TargetId target, std::span<const Degradation> steps) {

@@ -94,6 +94,8 @@ class PlanningSession {
     ResourceNeed need_of(const Option& option, std::int32_t source) const;
 
     Result<std::vector<std::int32_t>, Refusal> members_of(const Option& option, const Degradation& step) const;
+    // The option's source, if it is consumed as a whole and ends within a page.
+    std::int32_t continued_member(const Option& option) const;
     void set_change(std::int32_t member, const HoldingOutcome& outcome);
     HoldingOutcome outcome_of(std::int32_t member) const;
 

@@ -126,10 +126,7 @@ class Planning {
         const ModelTarget all = maximal_target(sim_, problem_, target_of(target).option);
         const ModelProjection last = project(sim_.model, need_of(target), all);
         const ResourceAxes& left = last.residual;
-        const ModelProjection projection = projection_of(target);
-        const ResourceAxes& now = projection.residual;
-        // A Fork that becomes a Move saves the copy of a tail: not what anybody has given back.
-        if (last.kv != projection.kv) return;
+        const ResourceAxes now = projection_of(target).residual;
         const bool helps = left.device_pages < now.device_pages ||
                            left.image_slots_checkpoint < now.image_slots_checkpoint ||
                            left.host_blocks < now.host_blocks;

@@ -341,5 +341,42 @@ TEST_F(PlanningTest, WhoLosesABaseHasItsRecoveriesTold) {
     EXPECT_EQ(after[1].base, CheckpointHandle{});
 }
 
+// Two checkpoints of one owner lie on Host alone, and yet each keeps the page in which the consumed source ends: they cost
+// the page of its copy.
+TEST_F(PlanningTest, WhoOnlyKeepsATailFromBeingContinuedIsListed) {
+    build({.pages = 6, .host_pages = 16, .recurrent = false});
+    const auto sequence = world().open(320, 1);
+    world().compute(sequence, world().make_tokens(256));
+    const auto first = must(capture(state(), sequence, {.own = true}));
+    const auto last = world().endpoint_of(sequence, world().make_tokens(64));
+    const auto longer = world().extend(first, world().make_tokens(10));
+    ask(NoPublication{});
+    const auto cut = commit(degrade(must(session().identity(0)), {shorten(longer, 100)}));
+    const auto source = cut.shortened.front().after;
+    must(start_copy(state(), last, Tier::kHost));
+    world().settle();
+    must(drop(state(), last, Tier::kDevice));  // with what the others share: everything
+    const auto other = world().open(64 * 4);   // leaves two pages, as many as the source has
+    const auto target = ask_source(source, SourceUse::kConsume, 10);
+    ASSERT_EQ(assess(target).residual, ResourceAxes{.device_pages = 1});
+    std::map<DegradationKind, std::int64_t> listed;
+    for (const Degradation& step : must(session().degradations(target))) {
+        EXPECT_EQ(step.owner, world().owner_of(first));
+        const bool keeps_tail = step.kind == DegradationKind::kShorten && step.frontier > 64;
+        const std::int64_t most = step.kind == DegradationKind::kEvict ? 2 : 1;  // either of the two keeps it
+        EXPECT_EQ(step.relief.device_pages, keeps_tail ? 0 : most);
+        ++listed[step.kind];
+    }
+    EXPECT_EQ(listed[DegradationKind::kDelete], 2);
+    EXPECT_EQ(listed[DegradationKind::kEvict], 1);
+    EXPECT_EQ(listed[DegradationKind::kPagesToHost], 0);
+    const auto one_left = degrade(target, {remove(first)});
+    EXPECT_EQ(assess(one_left).residual.device_pages, 1);
+    EXPECT_FALSE(must(session().degradations(one_left)).empty());
+    const auto begun = commit(degrade(one_left, {shorten(last, 64)})).sequence;
+    close(begun);
+    close(other);
+}
+
 }  // namespace
 }  // namespace ninfer
