@@ -1,7 +1,7 @@
 #include "cpp/program/backfill_proof.h"
 
 #include <algorithm>
-#include <unordered_set>
+#include <unordered_map>
 
 #include "cpp/state/page_count.h"
 
@@ -9,45 +9,67 @@ namespace ninfer {
 
 namespace {
 
-// Device pages and lanes of all that remain when the donors have finished and the cache is released.
-class Remaining {
+// What goes when the donors have finished and the cache is released.
+class Leaving {
    public:
-    explicit Remaining(const ContextState& state) : state_(state) {}
+    explicit Leaving(const ContextState& state) : state_(state) {}
 
-    void add_sequence(const Sequence& sequence) {
-        ++lanes_;
-        pages_ += state_.stores.kv().find(sequence.kv).value()->reserved;
-        add_space(sequence.kv);
-        if (sequence.takeover.holds_source()) add_space(sequence.takeover.kv);
-        add_owner(sequence.owner);
+    void add_sequence(const Sequence& donor) {
+        pages_ += state_.stores.kv().find(donor.kv).value()->reserved;
+        add_space(donor.kv);
+        if (donor.takeover.holds_source()) add_space(donor.takeover.kv);
+        const bool pinned = state_.stores.has_images() && state_.stores.images().find(donor.image).value()->pins > 0;
+        lanes_ += pinned ? 0 : 1;
     }
-    // Its checkpoints stay with all their pages.
-    void add_owner(OwnerHandle owner) {
-        for (const CheckpointHandle checkpoint : state_.owners.find(owner).value()->checkpoints)
+    void add_owner(const Owner& owner) {
+        for (const CheckpointHandle checkpoint : owner.checkpoints)
             add_space(state_.owners.find(checkpoint).value()->kv);
-    }
-    // What nobody wants, but an open copy still holds, may stay too, and keep its lane.
-    void add_condemned() {
-        lanes_ += state_.lanes_taken() - state_.sequences.lanes_open();
-        for (const Condemned& condemned : state_.condemned)
-            if (condemned.kv != SpaceId{}) add_space(condemned.kv);
     }
     std::int64_t pages() const noexcept { return pages_; }
     std::int64_t lanes() const noexcept { return lanes_; }
 
    private:
-    // Each run once, whoever has it.
+    // A run goes with the last that has it.
     void add_space(SpaceId space) {
         state_.stores.kv().for_each_run(space, [&](const RunFacts& run) {
-            if (seen_.insert(run.run.value).second) pages_ += run.counts.on_device;
+            if (++seen_[run.run.value] == run.holders) pages_ += pages_to_go(run);
         });
+    }
+    std::int64_t pages_to_go(const RunFacts& run) const {
+        if (run.counts.pins == 0) return run.counts.on_device;
+        std::int64_t pages = 0;
+        state_.stores.kv().for_each_page_of(
+            run.run, [&](PageId, const LogicalPage& page) { pages += page.on_device() && page.pins == 0 ? 1 : 0; });
+        return pages;
     }
 
     const ContextState& state_;
-    std::unordered_set<std::int32_t> seen_;
+    std::unordered_map<std::int32_t, std::int32_t> seen_;  // [run] by how many that go
     std::int64_t pages_ = 0;
     std::int64_t lanes_ = 0;
 };
+
+template <typename Handle>
+bool contains(std::span<const Handle> handles, Handle handle) {
+    return std::ranges::find(handles, handle) != handles.end();
+}
+
+Leaving what_leaves(const ContextState& state, const BackfillQuestion& question) {
+    Leaving leaving(state);
+    std::vector<OwnerHandle> active;  // of sequences that stay
+    state.sequences.for_each([&](SequenceHandle handle, const Sequence& sequence) {
+        if (contains(question.donors, handle))
+            leaving.add_sequence(sequence);
+        else
+            active.push_back(sequence.owner);
+    });
+    state.owners.for_each_owner([&](OwnerHandle handle, const Owner& owner) {
+        const bool stays = contains<OwnerHandle>(active, handle) || contains(question.protected_owners, handle) ||
+                           state.owners.has_open_copies(owner);
+        if (!stays) leaving.add_owner(owner);
+    });
+    return leaving;
+}
 
 std::optional<Refusal> check_question(const ContextState& state, const BackfillQuestion& question) {
     if (const auto refusal = state.check_no_transaction()) return refusal;
@@ -61,6 +83,14 @@ std::optional<Refusal> check_question(const ContextState& state, const BackfillQ
     return std::nullopt;
 }
 
+std::optional<Refusal> refusal_of(const ContextState& state, const BackfillProof& proof) {
+    const std::int64_t lanes = state.sequences.lanes();
+    if (proof.lanes_needed > lanes) return Refusal{RefusalKind::kNoLane, proof.lanes_needed, lanes};
+    if (proof.pages_needed > proof.pages_total)
+        return Refusal{RefusalKind::kNoPages, proof.pages_needed, proof.pages_total};
+    return std::nullopt;
+}
+
 // Without a source: the most that a sequence ever holds, whatever it shares.
 std::int64_t pages_alone(const SequenceRequest& request) { return pages_of(request.tokens) + request.captures; }
 
@@ -68,21 +98,15 @@ std::int64_t pages_alone(const SequenceRequest& request) { return pages_of(reque
 
 Result<BackfillProof, Refusal> prove_backfill(const ContextState& state, const BackfillQuestion& question) {
     if (const auto refusal = check_question(state, question)) return *refusal;
-    Remaining remaining(state);
-    state.sequences.for_each([&](SequenceHandle handle, const Sequence& sequence) {
-        if (std::ranges::find(question.donors, handle) == question.donors.end()) remaining.add_sequence(sequence);
-    });
-    for (const OwnerHandle owner : question.protected_owners) remaining.add_owner(owner);
-    remaining.add_condemned();
+    const Leaving leaving = what_leaves(state, question);
+    const ResourceAxes used = axes_of(state.stores.copies().used());
     BackfillProof proof;
     proof.revision = state.resource_revision;
-    proof.pages_needed = remaining.pages() + pages_alone(question.borrower) + pages_alone(question.head);
+    proof.pages_needed =
+        used.device_pages - leaving.pages() + pages_alone(question.borrower) + pages_alone(question.head);
     proof.pages_total = state.stores.kv().device().pages_total();
-    proof.lanes_needed = remaining.lanes() + 2;
-    if (proof.lanes_needed > state.sequences.lanes())
-        return Refusal{RefusalKind::kNoLane, proof.lanes_needed, state.sequences.lanes()};
-    if (proof.pages_needed > proof.pages_total)
-        return Refusal{RefusalKind::kNoPages, proof.pages_needed, proof.pages_total};
+    proof.lanes_needed = state.lanes_taken() - leaving.lanes() + 2;
+    if (const auto refusal = refusal_of(state, proof)) return *refusal;
     return proof;
 }
 

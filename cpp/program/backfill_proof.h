@@ -3,6 +3,10 @@
 // Whether somebody may overtake the head of the queue without making it wait longer for memory: when the protected
 // sequences for which the head waits have finished, the borrower still holds everything that it was promised, and all
 // cache that nobody protects is released, the head's root plan fits. No estimate of time enters it.
+//
+// What goes is counted, and everything else that is used stays: other sequences with their captures, protected owners, what
+// is condemned, what an open or cancelled copy reads, writes or has as its destination, owners with open copies. Pages that
+// are shared go with the last that has them.
 
 #include <cstdint>
 #include <span>
@@ -31,7 +35,8 @@ struct BackfillProof {
     }
 };
 
-// kTransactionOpen; kStaleHandle; kOverContext; kNoPages, kNoLane (wanted: what all need together, found: what there is).
+// kTransactionOpen; kStaleHandle; kOverContext; kNoLane, kNoPages (wanted: what all need together, found: what there
+// is).
 Result<BackfillProof, Refusal> prove_backfill(const ContextState& state, const BackfillQuestion& question);
 
 }  // namespace ninfer

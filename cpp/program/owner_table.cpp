@@ -29,6 +29,11 @@ Checkpoint OwnerTable::remove(CheckpointHandle handle) {
     return checkpoint;
 }
 
+bool OwnerTable::has_open_copies(const Owner& owner) const {
+    return std::ranges::any_of(owner.checkpoints,
+                               [&](CheckpointHandle handle) { return checkpoints_.at(handle).open_copies > 0; });
+}
+
 void OwnerTable::for_each_owner(FunctionRef<void(OwnerHandle, const Owner&)> visit) const { owners_.for_each(visit); }
 
 void OwnerTable::for_each_checkpoint(FunctionRef<void(CheckpointHandle, const Checkpoint&)> visit) const {

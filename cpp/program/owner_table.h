@@ -26,6 +26,8 @@ class OwnerTable {
     Result<const Owner*, Refusal> find(OwnerHandle owner) const { return owners_.find(owner); }
     Result<const Checkpoint*, Refusal> find(CheckpointHandle checkpoint) const { return checkpoints_.find(checkpoint); }
     Checkpoint& at(CheckpointHandle checkpoint) { return checkpoints_.at(checkpoint); }
+    // Of any of its checkpoints, also those that wait for their image.
+    bool has_open_copies(const Owner& owner) const;
     void for_each_owner(FunctionRef<void(OwnerHandle, const Owner&)> visit) const;
     void for_each_checkpoint(FunctionRef<void(CheckpointHandle, const Checkpoint&)> visit) const;
 

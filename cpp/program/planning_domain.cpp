@@ -23,14 +23,6 @@ bool contains(const std::vector<Handle<Tag>>& sorted, Handle<Tag> handle) {
     return std::ranges::binary_search(sorted, handle, before<Tag>);
 }
 
-// Its own copies apart, also those that end in it count as open.
-bool has_open_copies(const ContextState& state, std::span<const CheckpointHandle> checkpoints) {
-    return std::ranges::any_of(checkpoints, [&](CheckpointHandle handle) {
-        const Checkpoint& checkpoint = *state.owners.find(handle).value();
-        return checkpoint.awaits_image || checkpoint.open_copies > 0;
-    });
-}
-
 }  // namespace
 
 void PlanningDomain::read(std::span<const OwnerHandle> protected_owners, std::span<const CheckpointHandle> sources) {
@@ -40,8 +32,8 @@ void PlanningDomain::read(std::span<const OwnerHandle> protected_owners, std::sp
     holdings_.clear();
     member_of_slot_.clear();
     state_.owners.for_each_owner([&](OwnerHandle handle, const Owner& owner) {
-        const bool eligible = owner.role != OwnerRole::kActive && !contains(protected_, handle) &&
-                              !has_open_copies(state_, owner.checkpoints);
+        const bool eligible =
+            owner.role != OwnerRole::kActive && !contains(protected_, handle) && !state_.owners.has_open_copies(owner);
         add_owner(handle, owner.checkpoints, eligible);
     });
     const auto read = targets_.read(holdings_, state_.resource_revision);

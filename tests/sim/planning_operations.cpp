@@ -322,13 +322,42 @@ void ask_old_session(ProgramSim& sim) {
 
 namespace {
 
-void add_view(const ContextModel& model, const ViewRecord& view, std::set<PageKey>& pages) {
-    for (const PageKey page : view.pages)
-        if (model.pages.at(page).on_device) pages.insert(page);
+// What goes with the donors and the cache.
+struct Leaving {
+    std::int64_t pages = 0;
+    std::int64_t lanes = 0;
+};
+
+template <typename Handle>
+bool is_in(std::span<const Handle> handles, Key key) {
+    return std::ranges::find(handles, Handle{key}) != handles.end();
 }
 
-void add_owner(const ContextModel& model, Key owner, std::set<PageKey>& pages) {
-    for (const Key key : model.owners.at(owner).checkpoints) add_view(model, model.checkpoints.at(key).view, pages);
+Leaving what_leaves(const ContextModel& model, const BackfillQuestion& question) {
+    Leaving leaving;
+    std::vector<const ViewRecord*> views;
+    std::set<Key> staying;  // owners
+    for (const auto& [key, sequence] : model.sequences) {
+        if (!is_in(question.donors, key)) {
+            staying.insert(sequence.owner);
+            continue;
+        }
+        leaving.lanes += model.has_images() && model.image_pins(sequence.image) > 0 ? 0 : 1;
+        leaving.pages += sequence.view.reserved;
+        views.push_back(&sequence.view);
+        views.push_back(&sequence.takeover.view);
+    }
+    for (const auto& [key, checkpoint] : model.checkpoints)
+        if (checkpoint.open_copies > 0) staying.insert(checkpoint.owner);
+    for (const auto& [key, checkpoint] : model.checkpoints)
+        if (!staying.contains(checkpoint.owner) && !is_in(question.protected_owners, checkpoint.owner))
+            views.push_back(&checkpoint.view);
+    std::map<PageKey, int> leavers;
+    for (const ViewRecord* view : views)
+        for (const PageKey page : view->pages) ++leavers[page];
+    for (const auto& [page, count] : leavers)
+        if (count == model.viewers(page) && model.pins(page) == 0 && model.pages.at(page).on_device) ++leaving.pages;
+    return leaving;
 }
 
 std::int64_t pages_alone(const SequenceRequest& request) {
@@ -359,27 +388,12 @@ void ask_backfill(ProgramSim& sim) {
     for (const OwnerHandle owner : owners)
         if (!expected) expected = sim.no_owner(owner.value);
     if (!expected && question.head.tokens > most) expected = Refusal{kOverContext, question.head.tokens, most};
-    std::set<PageKey> pages;
-    std::int64_t needed = pages_alone(question.head) + pages_alone(question.borrower);
-    std::int64_t lanes = 2;
-    if (!expected) {
-        for (const auto& [key, sequence] : model.sequences) {
-            if (std::ranges::find(donors, SequenceHandle{key}) != donors.end()) continue;
-            ++lanes;
-            needed += sequence.view.reserved;
-            add_view(model, sequence.view, pages);
-            add_view(model, sequence.takeover.view, pages);
-            add_owner(model, sequence.owner, pages);
-        }
-        for (const OwnerHandle owner : owners) add_owner(model, owner.value, pages);
-        for (const CondemnedRecord& parts : model.condemned) add_view(model, parts.view, pages);
-        lanes += model.lanes_ending();
-        needed += std::ssize(pages);
-        if (lanes > sim.sizes.lanes)
-            expected = Refusal{kNoLane, lanes, sim.sizes.lanes};
-        else if (needed > sim.sizes.kv_pages)
-            expected = Refusal{kNoPages, needed, sim.sizes.kv_pages};
-    }
+    const Leaving leaving = expected ? Leaving{} : what_leaves(model, question);
+    const std::int64_t lanes = std::ssize(model.sequences) + model.lanes_ending() - leaving.lanes + 2;
+    const std::int64_t needed =
+        model.axes().device_pages - leaving.pages + pages_alone(question.head) + pages_alone(question.borrower);
+    if (!expected && lanes > sim.sizes.lanes) expected = Refusal{kNoLane, lanes, sim.sizes.lanes};
+    if (!expected && needed > sim.sizes.kv_pages) expected = Refusal{kNoPages, needed, sim.sizes.kv_pages};
     const auto proof = sim.attempt(expected, [&] { return prove_backfill(*sim.state, question); });
     if (!proof) return;
     expect_equal(needed, proof->pages_needed, "pages of a proof");

@@ -63,5 +63,52 @@ TEST_F(BackfillProofTest, LanesAndContextCountToo) {
     expect_refused([&] { return prove_backfill(state(), question(64, 64)); }, RefusalKind::kStaleHandle);
 }
 
+// A space that nobody uses any more, but whose pages a drained copy still writes, keeps what it was promised.
+TEST_F(BackfillProofTest, WhatIsCondemnedKeepsItsReservation) {
+    build({.pages = 16, .lanes = 4});
+    const auto base = world().endpoint(world().make_tokens(100));
+    close(must(open_from(state(), {base}, {.tokens = 64 * 6})));  // its tail is on the way
+    ASSERT_FALSE(state().condemned.empty());
+    ASSERT_EQ(world().used().device_pages, 7);  // two of the base, of which one is shared
+    // The page that the copy reads may not go either.
+    EXPECT_EQ(must(prove_backfill(state(), question(64 * 7, 64 * 2))).pages_needed, 16);
+    expect_refused([&] { return prove_backfill(state(), question(64 * 7, 64 * 2 + 1)); }, RefusalKind::kNoPages);
+    world().settle();
+    EXPECT_EQ(must(prove_backfill(state(), question(64 * 13, 64 * 3))).pages_needed, 16);
+}
+
+// The same of the image of a closed sequence that a cancelled snapshot still reads.
+TEST_F(BackfillProofTest, ACondemnedImageKeepsItsLane) {
+    build({.pages = 16, .lanes = 2});
+    const auto sequence = world().open(64);
+    world().compute(sequence, world().make_tokens(64));
+    must(capture(state(), sequence, {.image_tier = Tier::kHost}));
+    donors_ = {sequence};
+    expect_refused([&] { return prove_backfill(state(), question(64, 64)); }, RefusalKind::kNoLane);
+    close(sequence);
+    donors_ = {};
+    expect_refused([&] { return prove_backfill(state(), question(64, 64)); }, RefusalKind::kNoLane);
+    world().settle();
+    EXPECT_EQ(must(prove_backfill(state(), question(64, 64))).lanes_needed, 2);
+}
+
+// Cache that cannot be released is no cache: what open copies read or write, and their destinations, drained ones too.
+TEST_F(BackfillProofTest, CopiesHoldWhatTheyUse) {
+    build({.pages = 16, .lanes = 4, .host_pages = 12});
+    const auto idle = world().endpoint(world().make_tokens(256));
+    must(start_copy(state(), idle, Tier::kHost));
+    EXPECT_EQ(must(prove_backfill(state(), question(64, 64))).pages_needed, 6);
+    world().settle();
+    EXPECT_EQ(must(prove_backfill(state(), question(64, 64))).pages_needed, 2);
+    must(drop(state(), idle, Tier::kDevice));
+    must(start_copy(state(), idle, Tier::kDevice));
+    EXPECT_EQ(must(prove_backfill(state(), question(64, 64))).pages_needed, 6);
+    must(cancel_copies(state(), idle));
+    EXPECT_EQ(must(prove_backfill(state(), question(64, 64))).pages_needed, 6);
+    expect_refused([&] { return prove_backfill(state(), question(64 * 12, 64)); }, RefusalKind::kNoPages);
+    world().settle();
+    EXPECT_EQ(must(prove_backfill(state(), question(64, 64))).pages_needed, 2);
+}
+
 }  // namespace
 }  // namespace ninfer
