@@ -186,7 +186,16 @@ void bind_targets(nb::class_<PlanningSession>& session) {
                 return to_python<std::monostate>(self.open(publications, owners_of(protected_owners)));
             },
             nb::arg("options"), nb::arg("protected_owners"),
-            "Begins a planning problem at this revision; earlier targets are not known any more.")
+            "Begins a planning problem at this revision; earlier targets are not known any more. An option that cannot "
+            "be "
+            "made now is left out, and the others keep their numbers; refused if none can be made.")
+        .def(
+            "why_left_out",
+            [](const PlanningSession& self, std::int64_t option) {
+                require(option >= 0 && option < self.options(), "no such option");
+                return self.why_left_out(option);
+            },
+            nb::arg("option"), "The refusal of an option that was left out, else None.")
         .def(
             "identity",
             [](PlanningSession& self, std::int64_t option) { return to_python<std::uint64_t>(self.identity(option)); },

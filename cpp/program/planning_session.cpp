@@ -29,24 +29,27 @@ Result<Nothing, Refusal> PlanningSession::open(std::span<const Publication> opti
     if (const auto refusal = state_.check_no_transaction()) return *refusal;
     if (std::ssize(options) > kMaxOptions) return Refusal{RefusalKind::kBatchSize, std::ssize(options), kMaxOptions};
     protected_.assign(protected_owners.begin(), protected_owners.end());
-    for (const Publication& publication : options)
-        if (const auto refusal = add_option(publication)) {
-            options_.clear();
-            return *refusal;
-        }
-    return Nothing{};
+    for (const Publication& publication : options) {
+        auto need = find_need(publication);
+        if (need)
+            options_.push_back({publication, std::nullopt, std::move(need).value(), {}});
+        else
+            options_.push_back({publication, need.error(), {}, {}});
+    }
+    const auto is_left_out = [](const Option& option) { return option.left_out.has_value(); };
+    if (!std::ranges::all_of(options_, is_left_out)) return Nothing{};
+    const Refusal refusal = *options_.front().left_out;
+    options_.clear();
+    return refusal;
 }
 
-std::optional<Refusal> PlanningSession::add_option(const Publication& publication) {
+Result<PublicationNeed, Refusal> PlanningSession::find_need(const Publication& publication) const {
     auto need = ninfer::need_of(state_, publication);
-    if (!need) return need.error();
     const auto* admission = std::get_if<AdmissionPublication>(&publication);
-    if (admission != nullptr && admission->candidate.takes_owner()) {
-        const OwnerHandle owner = state_.owners.find(admission->candidate.source).value()->owner;
-        if (std::ranges::find(protected_, owner) != protected_.end()) return Refusal{RefusalKind::kActive, 0, 1};
-    }
-    options_.push_back({publication, std::move(need).value(), {}});
-    return std::nullopt;
+    if (!need || admission == nullptr || !admission->candidate.takes_owner()) return need;
+    const OwnerHandle owner = state_.owners.find(admission->candidate.source).value()->owner;
+    if (std::ranges::find(protected_, owner) != protected_.end()) return Refusal{RefusalKind::kActive, 0, 1};
+    return need;
 }
 
 // --- targets --------------------------------------------------------------------------------------------------------
@@ -60,8 +63,8 @@ std::optional<Refusal> PlanningSession::check() const {
 
 std::optional<Refusal> PlanningSession::check_option(std::int64_t option) const {
     if (const auto refusal = check()) return refusal;
-    if (option >= 0 && option < options()) return std::nullopt;
-    return Refusal{RefusalKind::kStaleHandle, option, options()};
+    if (option < 0 || option >= options()) return Refusal{RefusalKind::kStaleHandle, option, options()};
+    return why_left_out(option);
 }
 
 Result<PlannedTarget*, Refusal> PlanningSession::find(TargetId target) {
@@ -97,7 +100,7 @@ Result<TargetId, Refusal> PlanningSession::maximal(std::int64_t option) {
 void PlanningSession::read_domain() {
     if (domain_read_) return;
     std::vector<CheckpointHandle> sources;
-    for (const Option& option : options_) {
+    for (const Option& option : options_) {  // one that was left out has no source
         if (option.need.source != CheckpointHandle{}) sources.push_back(option.need.source);
         sources.insert(sources.end(), option.need.leaving.begin(), option.need.leaving.end());
     }

@@ -43,10 +43,18 @@ class PlanningSession {
 
     explicit PlanningSession(ContextState& state);
 
-    // 1..kMaxOptions publications. kTransactionOpen; kBatchSize; as publication_need.h says of each; kActive (a protected
-    // owner would be taken over). After a refusal no target of this session is known any more.
+    // 1..kMaxOptions publications. One that cannot be made now is left out, and the others keep their numbers: as
+    // publication_need.h says of it; kActive (a protected owner would be taken over). Whatever asks for a target of it is
+    // refused in the same way. kTransactionOpen; kBatchSize; if none can be made, why the first one cannot. After a
+    // refusal no target of this session is known any more.
     Result<Nothing, Refusal> open(std::span<const Publication> options, std::span<const OwnerHandle> protected_owners);
     std::int64_t options() const noexcept { return std::ssize(options_); }
+    // Why the option was left out, if it was. The option is one of this opening.
+    const std::optional<Refusal>& why_left_out(std::int64_t option) const {
+        NINFER_ASSERT_LE(0, option);
+        NINFER_ASSERT_LT(option, options());
+        return options_[static_cast<std::size_t>(option)].left_out;
+    }
     std::uint64_t revision() const noexcept { return revision_; }
 
     // The target that does nothing but what the option needs. A consumed source's deeper checkpoints leave in it.
@@ -73,11 +81,12 @@ class PlanningSession {
    private:
     struct Option {
         Publication publication;
+        std::optional<Refusal> left_out;  // why; it has no need then
         PublicationNeed need;
         std::vector<std::int32_t> fixed;  // members that no step may touch, sorted, once the domain has been read
     };
 
-    std::optional<Refusal> add_option(const Publication& publication);
+    Result<PublicationNeed, Refusal> find_need(const Publication& publication) const;
     std::optional<Refusal> check() const;
     std::optional<Refusal> check_option(std::int64_t option) const;
     Result<PlannedTarget*, Refusal> find(TargetId target);

@@ -863,8 +863,11 @@ class PlanningSession:
     def __init__(self, program: Program) -> None: ...
     def open(self, options: Sequence[Publication], protected_owners: Sequence[int]) -> None | Refusal:
         """
-        Begins a planning problem at this revision; earlier targets are not known any more.
+        Begins a planning problem at this revision; earlier targets are not known any more. An option that cannot be made now is left out, and the others keep their numbers; refused if none can be made.
         """
+
+    def why_left_out(self, option: int) -> Refusal | None:
+        """The refusal of an option that was left out, else None."""
 
     def identity(self, option: int) -> int | Refusal:
         """The target that does only what the option needs."""

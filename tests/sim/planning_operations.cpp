@@ -25,7 +25,9 @@ class Planning {
         for (const Key owner : problem_.protected_owners) owners.push_back(OwnerHandle{owner});
         const Expected expected = no_opening(sim_, problem_);
         sim_.begin(PartOperation::kOpen);
-        return sim_.attempt(expected, [&] { return sim_.session.open(problem_.options, owners); }).has_value();
+        if (!sim_.attempt(expected, [&] { return sim_.session.open(problem_.options, owners); })) return false;
+        for (std::size_t i = 0; i < problem_.options.size(); ++i) check_left_out(static_cast<int>(i));
+        return true;
     }
 
     TargetId identity(int option) {
@@ -121,6 +123,19 @@ class Planning {
         expect_equal(expected.host_blocks, found.host_blocks, what);
     }
 
+    void check_left_out(int option) {
+        const Expected& no = problem_.left_out[static_cast<std::size_t>(option)];
+        const auto& found = sim_.session.why_left_out(option);
+        expect_equal(no.has_value(), found.has_value(), "whether an option is left out");
+        if (!no) return;
+        expect_equal(static_cast<int>(no->kind), static_cast<int>(found->kind), "why an option is left out");
+        sim_.count(ProgramSituation::kLeftOut);
+        sim_.begin(PartOperation::kIdentity);
+        sim_.attempt(no, [&] { return sim_.session.identity(option); });
+        sim_.begin(PartOperation::kMaximal);
+        sim_.attempt(no, [&] { return sim_.session.maximal(option); });
+    }
+
     // Then even the release of everybody does not help on any axis that lacks something.
     void check_nothing_left(TargetId target) {
         const ModelTarget all = maximal_target(sim_, problem_, target_of(target).option);
@@ -207,9 +222,13 @@ Degradation Planning::draw_step() {
     return step;
 }
 
+// One that was not left out.
 int draw_option(ProgramSim& sim, const PlanningProblem& problem) {
-    const int options = static_cast<int>(problem.options.size());
-    return sim.random.percent(85) ? options - 1 : sim.random.below(options);
+    std::vector<int> there;
+    for (std::size_t i = 0; i < problem.options.size(); ++i)
+        if (!problem.left_out[i]) there.push_back(static_cast<int>(i));
+    const int last = static_cast<int>(there.size()) - 1;
+    return there[static_cast<std::size_t>(sim.random.percent(85) ? last : sim.random.below(last + 1))];
 }
 
 // Mostly one that moves something, so that there is something to copy.

@@ -210,14 +210,17 @@ Expected no_opening(const ProgramSim& sim, PlanningProblem& problem) {
     if (const Expected no = sim.transaction_open()) return no;
     if (std::ssize(problem.options) > PlanningSession::kMaxOptions)
         return Refusal{kBatchSize, std::ssize(problem.options), PlanningSession::kMaxOptions};
+    bool any = false;
     for (const Publication& publication : problem.options) {
         ModelNeed need;
-        if (const Expected no = find_need(sim, publication, need)) return no;
-        if (need.takes_owner && problem.is_protected(sim.model.checkpoints.at(need.source).owner))
-            return Refusal{kActive, 0, 1};
+        Expected no = find_need(sim, publication, need);
+        if (!no && need.takes_owner && problem.is_protected(sim.model.checkpoints.at(need.source).owner))
+            no = Refusal{kActive, 0, 1};
+        any = any || !no;
         problem.needs.push_back(need);
+        problem.left_out.push_back(no);
     }
-    return {};
+    return any ? Expected{} : problem.left_out.front();
 }
 
 Expected not_serial(const ProgramSim& sim) {

@@ -10,7 +10,9 @@ namespace ninfer::sim {
 
 struct PlanningProblem {
     std::vector<Publication> options;
-    std::vector<ModelNeed> needs;  // one per option, if it can be opened
+    // One per option, if the session can be opened: what it needs, or why it is left out.
+    std::vector<ModelNeed> needs;
+    std::vector<Expected> left_out;
     std::vector<Key> protected_owners;
 
     bool is_protected(Key owner) const;
@@ -21,7 +23,7 @@ PlanningProblem draw_problem(ProgramSim& sim);
 
 // Why the publication has no need; else the need.
 Expected find_need(const ProgramSim& sim, const Publication& publication, ModelNeed& need);
-// Fills `needs`, if the session can be opened.
+// Fills `needs` and `left_out`, if the session can be opened.
 Expected no_opening(const ProgramSim& sim, PlanningProblem& problem);
 
 // Why no plan may start now, whatever it is.

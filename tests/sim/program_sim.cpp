@@ -39,8 +39,9 @@ void compare(std::set<Key>& known, const std::vector<Key>& keys, Born&& born, Di
 
 std::vector<CoverageTable::OperationCase> part_operations() {
     using enum RefusalKind;
-    constexpr RefusalSet kOfSource = refusals(
-        {kStaleHandle, kCopyInFlight, kBeyondFrontier, kBackwards, kMismatch, kOverReservation, kActive, kShared});
+    // Of an admission that was left out.
+    constexpr RefusalSet kOfSource =
+        refusals({kCopyInFlight, kBeyondFrontier, kBackwards, kMismatch, kActive, kShared});
     constexpr RefusalSet kOfSequence =
         refusals({kStaleHandle, kCopyFailed, kUnsettled, kCopyInFlight, kBeyondFrontier, kOverReservation});
     constexpr RefusalSet kOfSerial = refusals({kCopyInFlight, kUnsettled});
@@ -49,9 +50,9 @@ std::vector<CoverageTable::OperationCase> part_operations() {
     constexpr RefusalSet kTakenMeanwhile = refusals({kOverReservation, kNoImageSlots, kNoHostBlocks});
     return {
         {"session.verify", refusals({kStaleHandle})},
-        {"session.open", kOfSource | kOfSequence | refusals({kTransactionOpen, kBatchSize})},
-        {"session.identity"},
-        {"session.maximal"},
+        {"session.open", kOfSequence | refusals({kTransactionOpen, kBatchSize})},
+        {"session.identity", kOfSource},
+        {"session.maximal", kOfSource},
         {"session.list"},
         {"session.degrade", refusals({kStaleHandle, kBackwards, kNoTargets})},
         {"session.assess"},

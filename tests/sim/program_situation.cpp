@@ -52,6 +52,7 @@ std::vector<CoverageTable::SituationCase> program_situations(bool faults) {
                              "target blocked",
                              "target infeasible",
                              "maximal target",
+                             "option left out",
                              "stale plan"})
         all.push_back({name, kWaysPerMillionSteps});
     for (const ProgramSituation rare : {ProgramSituation::kCaptureSkipped, ProgramSituation::kFinishSkipped})

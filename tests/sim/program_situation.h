@@ -55,6 +55,7 @@ enum class ProgramSituation {
     kBlocked,
     kInfeasible,
     kMaximal,
+    kLeftOut,
     kStalePlan,
     kCount,
 };

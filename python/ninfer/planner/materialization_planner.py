@@ -7,7 +7,7 @@ long as it fits beside its request, and root is what always answers whether the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from ninfer.planner.planning_result import PermanentlyInfeasible, Planned, StopReason, TemporarilyBlocked
@@ -27,8 +27,10 @@ def plan_materialization(
     refusal = session.open(publications, protected_owners)
     if refusal is not None:
         return TemporarilyBlocked(refusal)
-    identities = [_answered(session.identity(option)) for option in range(len(candidates))]
-    found = [_answered(session.assess(target)) for target in identities]
+    # An option that cannot be made now, since a copy of its source is on its way, leaves the others as they are.
+    there = [option for option in range(len(candidates)) if session.why_left_out(option) is None]
+    identities = {option: _answered(session.identity(option)) for option in there}
+    found = {option: _answered(session.assess(identities[option])) for option in there}
     chosen = _deepest_feasible(candidates, found)
     if chosen is not None:
         return _planned(session, candidates, chosen, (identities[chosen], found[chosen]), StopReason.NO_PRESSURE)
@@ -37,13 +39,13 @@ def plan_materialization(
         return PermanentlyInfeasible(_why(root))
     if not root.is_short_of_cache:
         return TemporarilyBlocked(_why(root))
-    return _maximal(session, candidates)
+    return _maximal(session, candidates, there)
 
 
 def _maximal(
-    session: Session[PublicationT, PlanT], candidates: Sequence[Candidate]
+    session: Session[PublicationT, PlanT], candidates: Sequence[Candidate], options: Sequence[int]
 ) -> Planned[PlanT] | TemporarilyBlocked:
-    for option in sorted(range(len(candidates)), key=lambda option: (-candidates[option].frontier, option)):
+    for option in sorted(options, key=lambda option: (-candidates[option].frontier, option)):
         target = _answered(session.maximal(option))
         found = _answered(session.assess(target))
         if found.feasible:
@@ -51,10 +53,10 @@ def _maximal(
     return TemporarilyBlocked(_why(found))
 
 
-def _deepest_feasible(candidates: Sequence[Candidate], found: Sequence[Assessment]) -> int | None:
+def _deepest_feasible(candidates: Sequence[Candidate], found: Mapping[int, Assessment]) -> int | None:
     """Of one depth what needs no copies, except that one source's uses stay in the order in which they are wanted."""
     best: dict[int, int] = {}
-    for option, assessment in enumerate(found):
+    for option, assessment in found.items():
         if assessment.feasible:
             best.setdefault(candidates[option].checkpoint, option)
 

@@ -218,11 +218,30 @@ TEST_F(PlanningTest, AnOwnerIsNotTakenOverWhileADeeperImageIsStillToCome) {
     world().compute(sequence, world().make_tokens(60));
     must(finish(state(), sequence, {.image_tier = Tier::kHost}));
     const Tokens prompt = ContextWorld::joined(text, world().make_tokens(5));
-    const auto found = candidates(prompt, {{anchor, SourceUse::kConsume}});
-    ASSERT_EQ(found.size(), 2U);
+    const auto found = candidates(prompt, {{anchor, SourceUse::kConsume}, {anchor}});
+    ASSERT_EQ(found.size(), 3U);
     const Publication consuming = admission(found[1], 120);
-    expect_refused([&] { return session().open({&consuming, 1}, {}); }, RefusalKind::kCopyInFlight);
+    const auto in_flight = RefusalKind::kCopyInFlight;
+    expect_refused([&] { return session().open({&consuming, 1}, {}); }, in_flight);
+
+    // Among others it is left out, and they can be planned.
+    const std::vector<Publication> options = {admission(found[0], 120), consuming, admission(found[2], 120)};
+    must(session().open(options, {}));
+    EXPECT_FALSE(session().why_left_out(0) || session().why_left_out(2));
+    ASSERT_TRUE(session().why_left_out(1));
+    EXPECT_EQ(session().why_left_out(1)->kind, in_flight);
+    expect_refused([&] { return session().identity(1); }, in_flight);
+    expect_refused([&] { return session().maximal(1); }, in_flight);
+    expect_refused([&] { return session().baseline(1); }, in_flight);
+    for (const std::int64_t option : {0, 2}) {
+        EXPECT_EQ(assess(must(session().identity(option))).residual, ResourceAxes{});
+        EXPECT_EQ(assess(must(session().maximal(option))).residual, ResourceAxes{});
+    }
     world().settle();
+    const auto owner = world().owner_of(anchor);
+    must(session().open(options, {&owner, 1}));
+    EXPECT_EQ(session().why_left_out(1)->kind, RefusalKind::kActive);  // nobody may take the owner over
+    commit(must(session().identity(0)));
     commit(ask(consuming));
 }
 

@@ -56,16 +56,22 @@ class FakeSession:
     identities: Sequence[FakeAssessment]
     maximals: Sequence[FakeAssessment] = ()
     refusal: FakeRefusal | None = None
+    left_out: frozenset[int] = frozenset()
     calls: list[str] = field(default_factory=list)
 
     def open(self, options: Sequence[str], protected_owners: Sequence[int], /) -> FakeRefusal | None:
         self.calls.append(f"open {len(options)} {list(protected_owners)}")
         return self.refusal
 
+    def why_left_out(self, option: int, /) -> FakeRefusal | None:
+        return FakeRefusal("copy_in_flight", 0, 1) if option in self.left_out else None
+
     def identity(self, option: int, /) -> int:
+        assert option not in self.left_out
         return option
 
     def maximal(self, option: int, /) -> int:
+        assert option not in self.left_out
         return 1000 + option
 
     def assess(self, target: int, /) -> FakeAssessment:
@@ -124,6 +130,14 @@ def test_under_pressure_the_deepest_source_is_kept_beside_its_request() -> None:
 def test_root_is_what_remains() -> None:
     found = planned(FakeSession([SHORT, SHORT], [READY, SHORT]), FakeCandidate(50, 1))
     assert found == Planned("plan 1000", 0, 0, False, StopReason.MAXIMAL, refused=50)
+
+
+def test_an_option_that_was_left_out_leaves_the_others_as_they_are() -> None:
+    candidates = (FakeCandidate(50, 1), FakeCandidate(70, 2))
+    found = planned(FakeSession([READY, READY, READY], left_out=frozenset({2})), *candidates)
+    assert found == Planned("plan 1", 1, 50, False, StopReason.NO_PRESSURE, refused=70)
+    session = FakeSession([SHORT, SHORT, SHORT], [READY, SHORT, READY], left_out=frozenset({2}))
+    assert planned(session, *candidates) == Planned("plan 1000", 0, 0, False, StopReason.MAXIMAL, refused=70)
 
 
 @pytest.mark.parametrize("refusal", [FakeRefusal("transaction_open", 0, 1)])
