@@ -3,6 +3,7 @@
 #include <limits>
 #include <utility>
 
+#include "cpp/base/commit_scope.h"
 #include "cpp/program/capture.h"
 #include "cpp/program/checkpoint_removal.h"
 #include "cpp/program/publication_need.h"
@@ -39,6 +40,15 @@ std::optional<Refusal> check_plan(const ContextState& state, const ContextPlan& 
     if (need.value().computed != plan.computed || need.value().need.room != plan.resources.need().room)
         return Refusal{RefusalKind::kStaleRevision, planned, now};
     return std::nullopt;
+}
+
+// For the sequence's counts, which may be large, and for what is told in the end.
+void make_room(ContextState& state, OpenTransaction& open) {
+    if (const auto* admission = std::get_if<AdmissionPublication>(&open.publication))
+        state.sequences.make_room(admission->request.count_tokens);
+    open.removed.reserve(open.checkpoints.size());
+    open.shortened.reserve(open.checkpoints.size());
+    open.owners_gone.reserve(open.checkpoints.size());
 }
 
 // --- while it runs --------------------------------------------------------------------------------------------------
@@ -174,6 +184,7 @@ std::optional<Refusal> check_serial(const ContextState& state) {
     return std::nullopt;
 }
 
+// Starting the transaction itself comes last: until then nothing is to be taken back if memory runs out.
 Result<std::optional<ResourceResult>, Refusal> start_transaction(ContextState& state, ContextPlan plan) {
     if (const auto refusal = check_plan(state, plan)) return *refusal;
     auto open = std::make_unique<OpenTransaction>();
@@ -182,6 +193,7 @@ Result<std::optional<ResourceResult>, Refusal> start_transaction(ContextState& s
     open->checkpoints = std::move(plan.checkpoints);
     open->publication = std::move(plan.publication);
     open->computed = plan.computed;
+    make_room(state, *open);
     auto running =
         RunningTransaction::start(std::move(plan.resources), state.stores.state_stores(), state.resource_revision);
     if (!running) return running.error();
@@ -192,12 +204,14 @@ Result<std::optional<ResourceResult>, Refusal> start_transaction(ContextState& s
 
 std::optional<ResourceResult> advance_transaction(ContextState& state) {
     if (state.transaction == nullptr) return std::nullopt;
+    const CommitScope commit;
     state.transaction->running->advance();
     return after_steps(state);
 }
 
 std::optional<ResourceResult> step_transaction(ContextState& state) {
     if (state.transaction == nullptr) return std::nullopt;
+    const CommitScope commit;
     state.transaction->running->step();
     return after_steps(state);
 }

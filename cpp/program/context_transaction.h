@@ -30,7 +30,9 @@ namespace ninfer {
 // kUnsettled (a sequence reads another one's image until its first unit).
 std::optional<Refusal> check_serial(const ContextState& state);
 
-// Uses the plan up. The result, if it has ended already. As check_serial; kStaleRevision; of captures and finishes what else
+// Uses the plan up. Memory that runs out before the first mutation is an exception that has changed nothing; from there on,
+// and in each later step, it stops the process (cpp/base/commit_scope.h). The result, if it has ended already.
+// As check_serial; kStaleRevision; of captures and finishes what else
 // a sequence can come to without the revision: kUnsettled, kCopyInFlight, kOverReservation, and kStaleRevision if it has
 // computed; what copies have taken since or pin, as RunningTransaction::start: kNoPages, kNoImageSlots, kNoHostBlocks,
 // kPinned. Handles, lanes and contexts are checked too, but the revision moves before any of them.

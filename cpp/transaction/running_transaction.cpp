@@ -1,5 +1,6 @@
 #include "cpp/transaction/running_transaction.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "cpp/base/assert.h"
@@ -8,6 +9,8 @@
 namespace ninfer {
 
 namespace {
+
+constexpr std::size_t kMostActivationCopies = 2;  // a tail and an image
 
 // A refusal here would leave a state that nobody can explain: everything was checked before the first mutation.
 template <typename T>
@@ -32,6 +35,9 @@ RunningTransaction::RunningTransaction(ResourcePlan plan, const StateStores& sto
     for (const Holding& holding : plan_.holdings()) {
         holdings_.emplace_back().holding = holding;
     }
+    const ResourceSteps& steps = plan_.steps();
+    copies_.reserve(std::max({steps.demoted_pages.size() + steps.demoted_images.size(), steps.restored_pages.size(),
+                              kMostActivationCopies}));
 }
 
 RunningTransaction::~RunningTransaction() { NINFER_ASSERT(ended(), "a transaction is destroyed while it runs"); }

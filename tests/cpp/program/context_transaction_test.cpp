@@ -24,6 +24,39 @@ class ContextTransactionTest : public PlanningTest {
         evicted_ = world().endpoint(world().make_tokens(140));
         before_ = world().used();
     }
+    // The same, but the source is the first of three checkpoints of its owner.
+    void build_conversation() {
+        build({.pages = 12, .checkpoint_slots = 4, .host_pages = 12});
+        text_ = world().make_tokens(150);
+        const auto sequence = world().open(270, 2);
+        world().compute(sequence, text_);
+        source_ = must(capture(state(), sequence, {}));
+        world().settle();
+        world().compute(sequence, world().make_tokens(60));
+        deeper_ = {must(capture(state(), sequence, {}))};
+        world().settle();
+        deeper_.push_back(world().endpoint_of(sequence, world().make_tokens(60)));
+        to_host(source_);
+        demoted_ = world().endpoint(world().make_tokens(256));
+        evicted_ = world().endpoint(world().make_tokens(140));
+        before_ = world().used();
+    }
+    // What is deeper than the source goes with the releases, and nothing comes back; the owner is as inactive as before.
+    void expect_takeover_aborted(const ResourceResult& result, bool released) {
+        std::set<std::uint64_t> gone;
+        for (const CheckpointHandle checkpoint : result.removed) gone.insert(checkpoint.value);
+        EXPECT_EQ(gone.size(), result.removed.size());
+        std::set<std::uint64_t> expected;
+        if (released) expected = {evicted_.value, deeper_[0].value, deeper_[1].value};
+        EXPECT_EQ(gone, expected);
+        EXPECT_EQ(result.owners_gone.size(), released ? 1U : 0U);  // of the evicted one
+        const Owner& owner = *must(state().owners.find(world().owner_of(source_)));
+        EXPECT_EQ(owner.role, OwnerRole::kPrivate);
+        EXPECT_EQ(owner.checkpoints.size(), released ? 1U : 3U);
+        EXPECT_EQ(owner.checkpoints.front(), source_);
+        EXPECT_EQ(world().tokens_of(source_), text_);
+        EXPECT_EQ(std::ranges::count(result.placements, source_, &CheckpointPlacement::checkpoint), 1);
+    }
     void to_host(CheckpointHandle checkpoint) {
         must(start_copy(state(), checkpoint, Tier::kHost));
         world().settle();
@@ -82,6 +115,7 @@ class ContextTransactionTest : public PlanningTest {
 
     Tokens text_;
     CheckpointHandle source_;
+    std::vector<CheckpointHandle> deeper_;
     CheckpointHandle demoted_;
     CheckpointHandle evicted_;
     ResourceAxes before_;
@@ -158,6 +192,56 @@ TEST_F(ContextTransactionTest, AFailedCopyOfEveryRoundAborts) {
             expect_aborted(result, there, revision);
             failed.insert(round);
         }
+    EXPECT_EQ(failed.size(), 3U);
+}
+
+TEST_F(ContextTransactionTest, ACancelledTakeoverNamesWhatItHasCostAtEveryPhase) {
+    for (const auto use : {SourceUse::kConsume, SourceUse::kContinue})
+        for (int steps = 0;; ++steps) {
+            build_conversation();
+            open_all(use);
+            const auto there = checkpoints();
+            const std::uint64_t revision = state().resource_revision;
+            std::optional<ResourceResult> ended;
+            for (int i = 0; i < steps && !ended; ++i) ended = step_once();
+            if (ended) {
+                EXPECT_EQ(ended->removed.size(), use == SourceUse::kConsume ? 4U : 3U);
+                EXPECT_EQ(steps, 10);  // releases, and three rounds of three phases
+                close(ended->sequence);
+                break;
+            }
+            EXPECT_TRUE(cancel_transaction(state()));
+            const auto result = until_ended();
+            EXPECT_EQ(result.changed, steps > 0);
+            expect_takeover_aborted(result, steps > 0);
+            expect_aborted(result, there, revision);
+        }
+}
+
+TEST_F(ContextTransactionTest, ATakeoverWhoseCopyFailsNamesWhatItHasCost) {
+    std::set<CopyRound> failed;
+    for (const auto use : {SourceUse::kConsume, SourceUse::kContinue})
+        for (const auto round : {CopyRound::kDemotion, CopyRound::kRestore, CopyRound::kActivation})
+            for (std::size_t which = 0; which < 4; ++which) {
+                build_conversation();
+                const auto there = checkpoints();
+                const std::uint64_t revision = state().resource_revision;
+                start_all(use);
+                while (state().transaction->running->round() != round) {
+                    world().settle();
+                    advance_transaction(state());
+                }
+                if (which < static_cast<std::size_t>(state().transaction->running->open_copies())) {
+                    world().engine->fail_pending(which);
+                    failed.insert(round);
+                    world().poll();
+                } else {
+                    cancel_transaction(state());
+                }
+                const auto result = until_ended();
+                expect_takeover_aborted(result, true);
+                expect_aborted(result, there, revision);
+            }
     EXPECT_EQ(failed.size(), 3U);
 }
 
