@@ -166,6 +166,15 @@ void bind_assessment(nb::module_& module) {
 
 // --- sessions -------------------------------------------------------------------------------------------------------
 
+// What may read the prompt, all owners or all pages of a target computes without the GIL. The other calls look at a few
+// handles or one target: to give the GIL away and wait for it again would take longer than they do. Meanwhile nobody else
+// touches the program: it has one thread.
+template <typename Call>
+auto without_gil(Call&& call) {
+    const nb::gil_scoped_release release;
+    return call();
+}
+
 using Facts = std::pair<FactRows, FactRows>;
 
 std::vector<TargetId> targets_of(const std::vector<std::uint64_t>& values) {
@@ -186,9 +195,8 @@ void bind_targets(nb::class_<PlanningSession>& session) {
                 return to_python<std::monostate>(self.open(publications, owners_of(protected_owners)));
             },
             nb::arg("options"), nb::arg("protected_owners"),
-            "Begins a planning problem at this revision; earlier targets are not known any more. An option that cannot "
-            "be "
-            "made now is left out, and the others keep their numbers; refused if none can be made.")
+            "Begins a planning problem at this revision; earlier targets are not known any more. An option that "
+            "cannot be made now is left out, and the others keep their numbers; refused if none can be made.")
         .def(
             "why_left_out",
             [](const PlanningSession& self, std::int64_t option) {
@@ -202,12 +210,15 @@ void bind_targets(nb::class_<PlanningSession>& session) {
             nb::arg("option"), "The target that does only what the option needs.")
         .def(
             "maximal",
-            [](PlanningSession& self, std::int64_t option) { return to_python<std::uint64_t>(self.maximal(option)); },
+            [](PlanningSession& self, std::int64_t option) {
+                const nb::gil_scoped_release release;
+                return to_python<std::uint64_t>(self.maximal(option));
+            },
             nb::arg("option"), "The target in which every eligible owner is gone.")
         .def(
             "degradations",
             [](PlanningSession& self, std::uint64_t target) -> std::variant<FactRows, Refusal> {
-                const auto steps = self.degradations({target});
+                const auto steps = without_gil([&] { return self.degradations({target}); });
                 if (!steps) return steps.error();
                 return degradation_rows(steps.value());
             },
@@ -215,9 +226,21 @@ void bind_targets(nb::class_<PlanningSession>& session) {
         .def(
             "degrade",
             [](PlanningSession& self, std::uint64_t target, const std::vector<Degradation>& steps) {
+                const nb::gil_scoped_release release;
                 return to_python<std::uint64_t>(self.degrade({target}, steps));
             },
             nb::arg("target"), nb::arg("steps"), "The target behind these steps.")
+        .def(
+            "successors",
+            [](PlanningSession& self, std::uint64_t target) -> std::variant<std::vector<std::uint64_t>, Refusal> {
+                const nb::gil_scoped_release release;
+                const auto made = self.successors({target});
+                if (!made) return made.error();
+                std::vector<std::uint64_t> targets;
+                for (const TargetId next : made.value()) targets.push_back(next.value);
+                return targets;
+            },
+            nb::arg("target"), "One target per step of degradations, in their order, until there is no place for more.")
         .def_static("degradation_columns", &degradation_columns)
         .def_static("recovery_columns", &recovery_columns);
 }
@@ -234,7 +257,7 @@ void bind_facts(nb::class_<PlanningSession>& session) {
             "assess_many",
             [](PlanningSession& self, const std::vector<std::uint64_t>& targets) -> std::variant<Facts, Refusal> {
                 TargetFacts facts;
-                const auto assessed = self.assess_many(targets_of(targets), facts);
+                const auto assessed = without_gil([&] { return self.assess_many(targets_of(targets), facts); });
                 if (!assessed) return assessed.error();
                 return Facts{assessment_rows(facts.assessments), recovery_rows(facts.recipes)};
             },
@@ -243,7 +266,7 @@ void bind_facts(nb::class_<PlanningSession>& session) {
         .def(
             "baseline",
             [](PlanningSession& self, std::int64_t option) -> std::variant<FactRows, Refusal> {
-                const auto recipes = self.baseline(option);
+                const auto recipes = without_gil([&] { return self.baseline(option); });
                 if (!recipes) return recipes.error();
                 return recovery_rows(recipes.value());
             },
@@ -251,7 +274,7 @@ void bind_facts(nb::class_<PlanningSession>& session) {
         .def(
             "seal",
             [](PlanningSession& self, std::uint64_t target) -> std::variant<PlanValue, Refusal> {
-                auto plan = self.seal({target});
+                auto plan = without_gil([&] { return self.seal({target}); });
                 if (!plan) return plan.error();
                 return PlanValue{std::move(plan).value()};
             },

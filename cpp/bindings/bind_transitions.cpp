@@ -69,8 +69,9 @@ std::variant<BackfillProof, Refusal> prove(Program& program, const GrowthPair& h
     for (const std::uint64_t donor : donors) sequences.push_back({donor});
     std::vector<OwnerHandle> owners;
     for (const std::uint64_t owner : protected_owners) owners.push_back({owner});
-    return to_python<BackfillProof>(
-        prove_backfill(program.context(), {request_of(head), request_of(borrower), sequences, owners}));
+    const BackfillQuestion question{request_of(head), request_of(borrower), sequences, owners};
+    const nb::gil_scoped_release release;
+    return to_python<BackfillProof>(prove_backfill(program.context(), question));
 }
 
 }  // namespace
@@ -116,11 +117,16 @@ void bind_transitions(nb::class_<Program>& program) {
             require(value.plan.has_value(), "the plan is used up");
             ContextPlan plan = std::move(*value.plan);
             value.plan.reset();
+            const nb::gil_scoped_release release;
             return to_python<Ended>(self.start_transaction(std::move(plan)));
         },
         nb::arg("plan"), "Uses the plan up. The result if it has ended already, else None: see advance_transaction.");
     program.def(
-        "advance_transaction", [](Program& self) { return to_python<Ended>(self.advance_transaction()); },
+        "advance_transaction",
+        [](Program& self) {
+            const nb::gil_scoped_release release;
+            return to_python<Ended>(self.advance_transaction());
+        },
         "As far as it goes without waiting for a copy (poll_copies moves them). The result if it ends with this call.");
     program.def("cancel_transaction", &Program::cancel_transaction,
                 "Takes effect at the next phase; False if there is none, or it is being aborted.");

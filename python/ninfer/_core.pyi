@@ -881,6 +881,11 @@ class PlanningSession:
     def degrade(self, target: int, steps: Sequence[Degradation]) -> int | Refusal:
         """The target behind these steps."""
 
+    def successors(self, target: int) -> list[int] | Refusal:
+        """
+        One target per step of degradations, in their order, until there is no place for more.
+        """
+
     @staticmethod
     def degradation_columns() -> list[str]: ...
     @staticmethod
