@@ -12,7 +12,7 @@ class Admission:
     """At most one request per boundary, and none while another prompt is staged or a lane is missing.
 
     A head that was refused is tried again once the program's revision has moved, which every end and every change of
-    memory does; while copies are under way, at every boundary.
+    memory does; if only something under way is in its way, when the copies have ended.
     """
 
     def __init__(self, parts: LoopParts, opener: Opener, backfill: Backfill) -> None:
@@ -20,14 +20,16 @@ class Admission:
         self._opener = opener
         self._backfill = backfill
         self._blocked: tuple[Request, int] | None = None
+        self._waits_for_copies = False
         self.backfilled = 0
 
     def admit(self) -> None:
         head = self._parts.scheduler.candidate()
-        if head is None:
+        if head is None or (self._waits_for_copies and self._parts.statistics.copies_open > 0):
             return
         if self._blocked != (head, self._parts.program.resource_revision):
             blocked = self._opener.open(head)
+            self._waits_for_copies = blocked is not None and blocked.passes
             if blocked is None or blocked.passes:
                 return
             assert self._parts.scheduler.running > 0 or self._parts.copies.expected, (
