@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/sim/candidates.h"
+#include "tests/sim/joined_runs.h"
 
 namespace ninfer::sim {
 namespace {
@@ -91,22 +92,6 @@ void write_tokens(SimContext& context, SpaceId id, int begin, int end, int known
         std::memcpy(page + offset * kTokenBytes, &value, kTokenBytes);
         if (token < begin + known) context.model.pages.at(space.pages[index]).values[offset] = value;
     }
-}
-
-// Consume and finish join the runs that nobody needs apart: a border is left only where who sees the pages differs.
-void expect_joined_runs(SimContext& context, SpaceId id) {
-    const ModelSpace& space = context.model.spaces.at(id.value);
-    const auto seen_by_the_same = [&](std::size_t index) {
-        return std::ranges::all_of(context.model.spaces, [&](const auto& item) {
-            const auto& pages = item.second.pages;
-            return std::ranges::count(pages, space.pages[index - 1]) == std::ranges::count(pages, space.pages[index]);
-        });
-    };
-    context.world.pages().for_each_run(id, [&](const RunFacts& run) {
-        const auto begin = static_cast<std::size_t>(run.first_page);
-        if (run.pages > 0 && begin > 0 && seen_by_the_same(begin))
-            throw SimFailure("runs are apart for nobody, before page " + std::to_string(begin));
-    });
 }
 
 void count_freeze(SimContext& context, const ModelSpace& space, const ModelSpace& frozen) {
@@ -299,14 +284,19 @@ void share_space(SimContext& context) {
     // Often within the last page: who then stays alone with it sees less than it holds.
     const bool within = limit % 64 > 1 && (alone || context.random.percent(30));
     const int frontier = within ? limit - context.random.between(1, limit % 64 - 1) : context.draw_frontier(limit);
+    share_space(context, id, frontier);
+}
+
+SpaceId share_space(SimContext& context, SpaceId id, int frontier) {
     context.tell("share %llx at %d", shown(id.value), frontier);
+    const ModelSpace* source = find_space(context, id);
     Expected expected = not_frozen(context, id);
     if (!expected && frontier > source->frontier) expected = Refusal{kBeyondFrontier, frontier, source->frontier};
     const auto made = context.attempt(expected, [&] { return context.world.pages().share(id, frontier); });
-    if (!made) return;
+    if (!made) return {};
     ModelSpace space{.active = false, .frontier = frontier, .reserved = 0};
     space.pages.assign(source->pages.begin(), source->pages.begin() + pages_for(frontier));
-    born(context, *made, std::move(space));
+    return born(context, *made, std::move(space));
 }
 
 void release_space(SimContext& context) {
@@ -328,10 +318,11 @@ void release_space(SimContext& context, SpaceId id) {
         if (pins > 0) expected = Refusal{kPinned, 0, pins};
     }
     if (!context.attempt(expected, [&] { return context.world.pages().release(id); })) return;
-    const ModelSpace& space = context.model.spaces.at(id.value);
+    const ModelSpace space = context.model.spaces.at(id.value);
     if (!space.pages.empty() && context.model.references(space.pages.front()) > 1)
         context.count(Situation::kReleasedSharing);
     context.model.end_space(id.value);
+    expect_joined_after_release(context, space.pages);
 }
 
 void drop_page(SimContext& context) {

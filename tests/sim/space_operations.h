@@ -23,7 +23,8 @@ void ask_facts(SimContext& context);
 void ask_validity(SimContext& context);
 void ask_capture_shape(SimContext& context);
 
-// Without drawing, for the end of a world.
+// Without drawing. The new space, or none.
+SpaceId share_space(SimContext& context, SpaceId id, int frontier);
 void release_space(SimContext& context, SpaceId id);
 
 }  // namespace ninfer::sim

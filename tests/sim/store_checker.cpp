@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tests/sim/image_operations.h"
+#include "tests/sim/joined_runs.h"
 
 namespace ninfer::sim {
 namespace {
@@ -178,6 +179,7 @@ void check_spaces(SimContext& context) {
         if (space.active && space.tail_source == 0) check_active(context, counts, id, space);
     }
     expect_equal(model.pages.size(), checked.size(), "pages");
+    expect_few_runs(context);
 }
 
 void check_image(SimContext& context, Key key, const StateImage& found) {

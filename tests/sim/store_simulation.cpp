@@ -5,6 +5,7 @@
 
 #include "tests/sim/candidates.h"
 #include "tests/sim/copy_operations.h"
+#include "tests/sim/fragmentation.h"
 #include "tests/sim/image_operations.h"
 #include "tests/sim/scope.h"
 #include "tests/sim/sim_context.h"
@@ -42,6 +43,7 @@ constexpr StoreOperation kOperations[] = {
     {"space.finish", 35, refusals({kStaleHandle, kFrozen, kUnsettled}), finish_space, any_space<has_written>},
     {"space.share", 20, refusals({kStaleHandle, kActive, kBeyondFrontier}), share_space, can_share},
     {"space.release", 60, refusals({kStaleHandle, kPinned}), release_space, can_release},
+    {"space.fragment", 12, refusals({kPinned}), fragment_space, any_long_space},
     {"space.facts", 5, refusals({kStaleHandle}), ask_facts, any_space<is_settled>},
     {"space.valid", 5, refusals({kStaleHandle}), ask_validity, any_space<is_settled>},
     {"space.capture_shape", 6, refusals({kStaleHandle, kFrozen, kUnsettled}), ask_capture_shape, any_space<is_settled>},
