@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Protocol
 
 from ninfer.resources.catalog_entry import Digest
@@ -153,18 +154,18 @@ def _own(
     if boundaries.response_replay is not None:
         yield CaptureCandidate(boundaries.response_replay, CheckpointKind.RESPONSE_REPLAY, own=True)
     wanted = min(options.auto_long_anchors, options.max_long_anchors_per_continuation)
-    for at in _message_anchors(boundaries, situation)[-wanted:] if wanted else ():
+    for at in islice(_message_anchors(boundaries, situation), wanted):
         yield CaptureCandidate(at, _ANCHOR, own=True)
 
 
-def _message_anchors(boundaries: Boundaries, situation: CaptureSituation) -> list[int]:
-    """Starts of messages in the closed part of the conversation.
+def _message_anchors(boundaries: Boundaries, situation: CaptureSituation) -> Iterator[int]:
+    """Starts of messages in the closed part of the conversation, the last one first.
 
     Inside the open turn only its last round matters, and the replay point keeps that (C10); anchors at its rounds would
     push out those before it.
     """
     end = situation.prompt_tokens if boundaries.turn_closure is None else boundaries.turn_closure
-    return [start.frontier for start in boundaries.messages if start.frontier < end]
+    return (start.frontier for start in reversed(boundaries.messages) if start.frontier < end)
 
 
 def _with_otherwise(candidate: CaptureCandidate, kind: CheckpointKind) -> CaptureCandidate:
