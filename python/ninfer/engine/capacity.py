@@ -62,8 +62,9 @@ def resolve_capacity(options: EngineOptions, config: ModelConfig) -> Capacity:
     if kv_tokens == "auto":
         kv_tokens = _auto_kv_tokens(token_bytes, options.max_concurrency * wanted_context)
     pages = -(-kv_tokens // PAGE_TOKENS)
-    host_bytes = _host_bytes(options)
-    _check_bytes(pages * PAGE_TOKENS * token_bytes, host_bytes)
+    kv_bytes = pages * PAGE_TOKENS * token_bytes
+    host_bytes = _host_bytes(options, kv_bytes)
+    _check_bytes(kv_bytes, host_bytes)
     return Capacity(
         threads=options.threads or physical_cores(),
         cpu_isa=_resolve_isa(options.cpu_isa),
@@ -86,13 +87,16 @@ def _auto_kv_tokens(token_bytes: int, most: int) -> int:
     return min(affordable, most)
 
 
-def _host_bytes(options: EngineOptions) -> int:
-    """Memory of the Host tier; it is reserved without touching it, and filled as checkpoints leave the device."""
+def _host_bytes(options: EngineOptions, kv_bytes: int) -> int:
+    """Memory of the Host tier; it is reserved without touching it, and filled as checkpoints leave the device. An
+    automatic one leaves the pages what they were promised."""
     if not options.context_cache:
         return 0
     if options.host_cache_mib != "auto":
         return options.host_cache_mib << 20
-    return min(_MAX_AUTO_HOST_MIB, int(free_memory_bytes() * _HOST_SHARE_OF_FREE_MEMORY) >> 20) << 20
+    free = free_memory_bytes()
+    affordable = min(int(free * _HOST_SHARE_OF_FREE_MEMORY), max(free - kv_bytes, 0) // 2)
+    return min(_MAX_AUTO_HOST_MIB, affordable >> 20) << 20
 
 
 def _check_bytes(kv_bytes: int, host_bytes: int) -> None:

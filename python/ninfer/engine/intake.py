@@ -96,9 +96,9 @@ class Intake:
         return _still_asked(questions)
 
     def wait(self) -> None:
-        """Returns once there is mail or the engine is to stop."""
+        """Returns once there is mail or a question, or the engine is to stop."""
         with self._changed:
-            self._changed.wait_for(lambda: self._has_mail or self.stopping)
+            self._changed.wait_for(lambda: self._has_mail or self._questions or self.stopping)
 
     def forget(self, request: Request) -> None:
         """The request has ended; its place is free."""

@@ -9,8 +9,9 @@ import pytest
 import ninfer
 from ninfer.config.engine_options import EngineOptions
 from ninfer.demo import HYBRID_DIRECTORY
-from ninfer.engine.capacity import free_memory_bytes
+from ninfer.engine.capacity import free_memory_bytes, kv_token_bytes
 from ninfer.errors import CapacityError, ModelFileError, OptionError
+from ninfer.weights.open_model import open_model
 
 
 @pytest.mark.parametrize(
@@ -91,6 +92,13 @@ def test_the_cache_gets_what_was_asked_for() -> None:
 def test_an_automatic_host_tier_is_a_part_of_what_is_free() -> None:
     with ninfer.load(HYBRID_DIRECTORY, max_context=64) as engine:
         assert 0 < engine.model.capacity.host_bytes <= min(8192 << 20, free_memory_bytes())
+
+
+def test_an_automatic_host_tier_gives_way_to_pages_that_were_asked_for() -> None:
+    token_bytes = kv_token_bytes(open_model(HYBRID_DIRECTORY).config, "bf16")
+    most = free_memory_bytes() * 9 // 10
+    with ninfer.load(HYBRID_DIRECTORY, kv_capacity=most // token_bytes) as engine:
+        assert engine.model.capacity.host_bytes <= free_memory_bytes() // 8
 
 
 def test_given_sizes_are_used() -> None:

@@ -12,7 +12,7 @@ from ninfer.engine.loaded_model import LoadedModel
 from ninfer.engine.request import EngineRequest
 from ninfer.engine.sampling_params import SamplingParams
 from ninfer.engine.service import EngineHealth
-from ninfer.errors import QueueFullError, RequestError
+from ninfer.errors import EngineFailedError, QueueFullError, RequestError
 from tests.fixtures.event_recorder import EventRecorder
 from tests.fixtures.fake_program import FakeProgram
 from tests.fixtures.fake_service import (
@@ -184,6 +184,19 @@ def test_hand_over_is_called_once_per_unit_with_all_rows(loaded: LoadedModel) ->
         assert ended.wait(30.0)
     assert len(calls) == len(program.units)
     assert ids in calls
+
+
+def test_a_question_is_answered_whenever_it_comes(loaded: LoadedModel) -> None:
+    """Also between the engine's looks at its mail: one that is overlooked there is seen before the engine sleeps."""
+    service = make_service(loaded, FakeProgram())
+    asked = service._intake.ask()
+    assert service._intake.take_questions() == [asked]
+    late = service._intake.ask()
+    service._intake.take()
+    with started(service):
+        assert late.result(30.0) == service.catalog(30.0)
+    with pytest.raises(EngineFailedError, match="stopped"):
+        service.catalog(30.0)
 
 
 def test_somebody_must_listen(loaded: LoadedModel) -> None:
