@@ -129,9 +129,9 @@ class Planning {
         if (!no) return;
         expect_equal(static_cast<int>(no->kind), static_cast<int>(found->kind), "why an option is left out");
         sim_.count(ProgramSituation::kLeftOut);
-        sim_.begin(PartOperation::kIdentity);
+        // Whatever asks for a target of it is refused as opening it alone would be, and counts like that.
+        sim_.begin(PartOperation::kOpen);
         sim_.attempt(no, [&] { return sim_.session.identity(option); });
-        sim_.begin(PartOperation::kMaximal);
         sim_.attempt(no, [&] { return sim_.session.maximal(option); });
     }
 

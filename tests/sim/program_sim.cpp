@@ -39,7 +39,7 @@ void compare(std::set<Key>& known, const std::vector<Key>& keys, Born&& born, Di
 
 std::vector<CoverageTable::OperationCase> part_operations() {
     using enum RefusalKind;
-    // Of an admission that was left out.
+    // Of an admission; of its sequence, or that of a capture or finish.
     constexpr RefusalSet kOfSource =
         refusals({kCopyInFlight, kBeyondFrontier, kBackwards, kMismatch, kActive, kShared});
     constexpr RefusalSet kOfSequence =
@@ -50,9 +50,9 @@ std::vector<CoverageTable::OperationCase> part_operations() {
     constexpr RefusalSet kTakenMeanwhile = refusals({kOverReservation, kNoImageSlots, kNoHostBlocks});
     return {
         {"session.verify", refusals({kStaleHandle})},
-        {"session.open", kOfSequence | refusals({kTransactionOpen, kBatchSize})},
-        {"session.identity", kOfSource},
-        {"session.maximal", kOfSource},
+        {"session.open", kOfSource | kOfSequence | refusals({kTransactionOpen, kBatchSize})},
+        {"session.identity"},
+        {"session.maximal"},
         {"session.list"},
         {"session.degrade", refusals({kStaleHandle, kBackwards, kNoTargets})},
         {"session.assess"},
