@@ -10,6 +10,7 @@ from ninfer.engine.refusals import lacks_room, passes
 from ninfer.engine.removals import Removals
 from ninfer.engine.request import Request
 from ninfer.resources.checkpoint_kind import CheckpointKind
+from ninfer.resources.claim import Claim
 from ninfer.resources.removal_reason import RemovalReason
 
 # Where the image of an endpoint goes, in this order.
@@ -43,11 +44,21 @@ class SequenceRelease:
         return self._discard(request)
 
     def _is_worth_keeping(self, request: Request) -> bool:
-        """A sequence that has taken an owner over would take the owner with it."""
-        if request.claim is None or not request.claim.key.publishes:
+        """If it has computed nothing, closing it leaves everything as it was before it began, where that is possible;
+        else it would take the owner with it that it has taken over."""
+        claim = request.claim
+        if claim is None or not claim.key.publishes:
             return False
         computed = native.must(self._parts.program.sequence(request.open_sequence)).computed
-        return computed > (0 if _took_owner(request) else request.base)
+        return computed > request.base or (claim.takes_owner and not self._comes_back(claim))
+
+    def _comes_back(self, claim: Claim) -> bool:
+        """Whether closing gives owner and source back: the state of a consumed source needs a slot again."""
+        if not claim.source_goes:
+            return True
+        statistics = self._parts.program.statistics()
+        used, slots = statistics.used.image_slots_checkpoint, statistics.capacity.image_slots_checkpoint
+        return statistics.state_image_bytes == 0 or used < slots
 
     def _finish(self, request: Request, keep: CheckpointKind) -> _Try:
         for _ in range(_MOST_VICTIMS):
@@ -78,7 +89,7 @@ class SequenceRelease:
     def _displaced(self, request: Request, keep: CheckpointKind) -> bool:
         """The least recently used conversation makes room for the newest one, but not for the remains of a broken-off
         prefill, which nobody may ask for again."""
-        if keep is not CheckpointKind.SESSION_ENDPOINT and not _took_owner(request):
+        if keep is not CheckpointKind.SESSION_ENDPOINT and not (request.claim and request.claim.takes_owner):
             return False
         victim = self._parts.catalog.cell_victim()
         return victim is not None and self._removals.release(victim, RemovalReason.PRESSURE) is None
@@ -93,8 +104,3 @@ class SequenceRelease:
             self._removals.sweep()
             self._parts.copies.expect()
         return True
-
-
-def _took_owner(request: Request) -> bool:
-    claim = request.claim
-    return claim is not None and claim.offer is not None and claim.offer.takes_owner

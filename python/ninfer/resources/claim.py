@@ -9,8 +9,9 @@ Life of a claim:
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from ninfer.resources.catalog_entry import CatalogEntry
 from ninfer.resources.reuse_key import ReuseKey
 from ninfer.resources.source_offer import SourceOffer
 
@@ -30,7 +31,10 @@ _MOVES = {
 
 @dataclass(eq=False)
 class Claim:
-    """cell: None if the request publishes nothing. deletes: what the start removes of the source's owner, exactly."""
+    """cell: None if the request publishes nothing. deletes: what the start removes of the source's owner, exactly.
+
+    consumed: what the catalog knew of a source that went with the start; it comes back if nothing is computed.
+    """
 
     request_id: int
     key: ReuseKey
@@ -38,6 +42,7 @@ class Claim:
     cell: int | None
     deletes: frozenset[int] = frozenset()
     state: ClaimState = ClaimState.CLAIMED
+    consumed: CatalogEntry | None = field(default=None, init=False)
 
     @property
     def takes_owner(self) -> bool:

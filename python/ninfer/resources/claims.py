@@ -69,6 +69,8 @@ def adopt_admission(
 ) -> None:
     check_committed(catalog, claim, result, owner)
     claim.move_to(ClaimState.ACTIVE)
+    if claim.source is not None and claim.source_goes:
+        claim.consumed = catalog.entry(claim.source)
     apply_removals(catalog, claim, result, RemovalReason.CONSUMED)
     _note_use(catalog, claim)
     name = session_name(claim.key)
@@ -95,16 +97,6 @@ def abort_admission(catalog: Catalog, claim: Claim, result: TransitionResult | N
         catalog.free_cell(catalog.cells[claim.cell])
     if result is not None:
         apply_removals(catalog, claim, result, RemovalReason.DISCARDED)
-
-
-def discard(catalog: Catalog, claim: Claim) -> None:
-    assert claim.state is ClaimState.ACTIVE, claim.state
-    claim.move_to(ClaimState.ENDED)
-    catalog.edges.end(claim.request_id)
-    if claim.cell is not None:
-        cell = catalog.cells[claim.cell]
-        catalog.remove_all([entry.checkpoint for entry in cell.entries], RemovalReason.DISCARDED)
-        catalog.free_cell(cell)
 
 
 def _note_use(catalog: Catalog, claim: Claim) -> None:

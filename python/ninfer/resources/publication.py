@@ -32,7 +32,7 @@ def adopt_capture(catalog: Catalog, claim: Claim, checkpoint: int, kind: Checkpo
     cell = catalog.cells[claim.cell_number]
     assert len(cell.free_rows()) >= _ROWS_FOR_CAPTURE, "capture_room was not asked"
     catalog.add_private(cell, checkpoint, kind)
-    _rearrange(catalog, cell)
+    rearrange(catalog, cell)
 
 
 def adopt_shared_capture(catalog: Catalog, claim: Claim, checkpoint: int, evidence: Evidence) -> None:
@@ -53,7 +53,7 @@ def adopt_finish(catalog: Catalog, claim: Claim, owner: int, kind: CheckpointKin
     entry.canonical = canonical
     cell.move_to(CellState.IDLE)
     cell.used_at = catalog.next_epoch()
-    _rearrange(catalog, cell)
+    rearrange(catalog, cell)
     catalog.note_marks(cell)
     if kind is CheckpointKind.SESSION_ENDPOINT:
         _classify(catalog, claim, cell)
@@ -74,7 +74,8 @@ def _classify(catalog: Catalog, claim: Claim, cell: Cell) -> None:
     cell.retention = RetentionClass.LIVE_SESSION if is_latest else RetentionClass.DISPOSABLE
 
 
-def _rearrange(catalog: Catalog, cell: Cell) -> None:
+def rearrange(catalog: Catalog, cell: Cell) -> None:
+    """After a checkpoint has joined the cell: what it is for now, and which ones nobody needs any more."""
     standing = cell.standing
     change = rearranged(standing, catalog.options.max_long_anchors_per_continuation)
     for entry in standing:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 
-from ninfer.resources import catalog_report, claims, publication
+from ninfer.resources import catalog_report, claims, discarding, publication
 from ninfer.resources.capture_policy import Boundaries, CaptureFacts
 from ninfer.resources.catalog import Catalog
 from ninfer.resources.catalog_facts import capture_facts
@@ -93,8 +93,10 @@ class ResourceManager:
         claims.abort_admission(self._catalog, claim, result)
 
     def discard(self, claim: Claim) -> None:
-        """The sequence was closed: its owner is gone, with a taken-over source's checkpoints."""
-        claims.discard(self._catalog, claim)
+        """The sequence was closed: its owner is gone with all its checkpoints. One that was taken over, and for which
+        nothing was computed since, the program has given back: it is idle again, without what was deeper.
+        """
+        discarding.discard(self._catalog, claim)
 
     # Publications
 

@@ -204,3 +204,49 @@ def test_an_owner_that_was_taken_over_survives_a_cancellation(make_pair: MakePai
     assert [(slot.session, slot.tokens) for slot in slots] == [("one", committed)]
     assert engine.answer(longer, cache=hints).finished.timings.cache_n == committed
     engine.warm.check()
+
+
+@pytest.mark.parametrize("family", ["hybrid", "llama"])
+def test_who_computes_nothing_leaves_the_conversation_as_it_was(
+    make_pair: MakePair, prompt: list[int], family: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair = make_pair(family)
+    engine = ComparedEngine(pair.cached, pair.cold, SLOW)
+    hints = CacheHints(session_id="one")
+    told = engine.answer(prompt, cache=hints)
+    longer = [*prompt, *told.tokens, *words(f"{prompt}", 50)]
+    before = engine.warm.loop.view().slots
+    for _ in range(2):
+        monkeypatch.setattr(engine.warm.loop._prefill, "unit", lambda: False)
+        answer = engine.ask(longer, cache=hints)
+        step_until(engine, answer, RequestState.PREFILLING)
+        cancel(engine, answer)
+        engine.warm.run(answer)
+        monkeypatch.undo()
+        engine.warm.check()
+        assert engine.warm.loop.view().slots == before
+    assert engine.answer(longer, cache=hints).finished.timings.cache_n == len(prompt) + len(told.tokens) - 1
+
+
+def test_who_computes_nothing_and_has_lost_its_slot_keeps_the_conversation(
+    make_pair: MakePair, prompt: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody else's end has taken the slot of the state that was consumed: it goes to Host."""
+    pair = make_pair("hybrid", device_state_slots=1)
+    engine = ComparedEngine(pair.cached, pair.cold, SLOW)
+    hints = CacheHints(session_id="one")
+    told = engine.answer(prompt, cache=hints)
+    longer = [*prompt, *told.tokens, *words(f"{prompt}", 50)]
+    other = engine.ask(words(f"{prompt}", 30), 5)
+    step_until(engine, other, RequestState.DECODING)
+    monkeypatch.setattr(engine.warm.loop._prefill, "unit", lambda: False)
+    answer = engine.ask(longer, cache=hints)
+    step_until(engine, answer, RequestState.PREFILLING)
+    engine.warm.run(other)
+    assert engine.warm.program.statistics().used.image_slots_checkpoint == 1
+    cancel(engine, answer)
+    engine.warm.run()
+    monkeypatch.undo()
+    engine.warm.check()
+    assert "one" in [slot.session for slot in engine.warm.loop.view().slots]
+    assert engine.answer(longer, cache=hints).finished.timings.cache_n == len(prompt) + len(told.tokens) - 1

@@ -96,6 +96,25 @@ def test_without_recurrent_layers_any_prefix_is_reused(llama: native.ModelSource
     requests.manager.check_invariants()
 
 
+@pytest.mark.parametrize("tokens", [128, 150, 1200])
+@pytest.mark.parametrize("family", ["hybrid", "llama"])
+def test_a_request_that_computes_nothing_costs_nobody_a_conversation(
+    model: native.ModelSource, llama: native.ModelSource, family: str, tokens: int
+) -> None:
+    """Consumed, or taken over and kept: the next request finds it again, and so does an eviction."""
+    requests = requests_on(model if family == "hybrid" else llama, AMPLE)
+    requests.keep(TEXT[:tokens], S)
+    kinds = [slot.kinds for slot in requests.manager.slots()]
+    for _ in range(3):
+        warm = requests.admit(prompt(TEXT[: tokens + 100]), S, tokens + 100)
+        assert warm.claim.takes_owner and warm.frontier == tokens
+        requests.discard(warm)
+        requests.manager.check_invariants()
+        assert [slot.kinds for slot in requests.manager.slots()] == kinds
+    assert requests.keep(TEXT[: tokens + 100], S) == tokens
+    requests.program.check_invariants()
+
+
 def test_an_endpoint_far_above_stays_as_an_anchor(requests: PlannedAdmissions) -> None:
     requests.keep(TEXT[:1200], S)
     assert requests.keep(TEXT[:1300], S) == 1200

@@ -136,6 +136,16 @@ class PlayedEngine:
         self.manager.discard(request.claim)
         self.manager.check_invariants()
 
+    def discard_at_once(self, request: Played) -> None:
+        """Before it has computed a token of its own."""
+        if request.claim.takes_owner:
+            self.contexts.give_back(request.owner)
+        else:
+            self.contexts.close(request.owner)
+        self.manager.discard(request.claim)
+        self.delete_doomed()
+        self.manager.check_invariants()
+
     def release(self, owner: int, reason: RemovalReason) -> None:
         self.contexts.release(owner)
         self.manager.note_released(owner, reason)

@@ -148,6 +148,24 @@ class CatalogMachine(RuleBasedStateMachine):
             self.naive.forget_owner(request.owner)
         self.engine.discard(request)
 
+    @precondition(lambda self: self.running)
+    @rule(data=st.data())
+    def discard_at_once(self, data: st.DataObject) -> None:
+        """It has computed nothing: what it took over comes back, a consumed source under another handle."""
+        request = self.draw_running(data)
+        claim = request.claim
+        base = request.offer.frontier if request.offer else 0
+        own = [one for one in self.contexts.checkpoints.values() if one.owner == request.owner]
+        if any(one.frontier > base for one in own):
+            return
+        self.running.remove(request)
+        self.naive.sources.pop(claim.request_id, None)
+        if claim.takes_owner:
+            self.added += claim.source_goes
+        elif claim.cell is not None:
+            self.naive.forget_owner(request.owner)
+        self.engine.discard_at_once(request)
+
     # The world
 
     @rule()

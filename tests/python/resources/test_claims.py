@@ -54,6 +54,46 @@ def test_a_taken_over_cell_stays_its_own(engine: PlayedEngine) -> None:
     assert engine.manager.statistics().removed == {"consumed": 1}
 
 
+@pytest.mark.parametrize("has_state", [True, False])
+@pytest.mark.parametrize("start", [None, 80])
+def test_what_was_taken_over_for_nothing_comes_back(has_state: bool, start: int | None) -> None:
+    """Its place, class, session and kind are as before; what was deeper than the start is gone."""
+    engine = PlayedEngine(has_state=has_state)
+    key = ReuseKey(session="s")
+    owner = engine.keep(TEXT[:100], key, captures=[50])
+    (before,) = engine.manager.slots()
+    offer = next(one for one in engine.offers(TEXT[:200], key) if one.use == "consume")
+    request = engine.begin(TEXT[:200], key, offer, start)
+    engine.discard_at_once(request)
+    (after,) = engine.manager.slots()
+    assert (after.session, after.retention, after.state, after.kinds) == ("s", before.retention, "idle", before.kinds)
+    assert after.tokens == (start or 100)
+    assert engine.manager.statistics().removed == {"consumed": 1}
+    again = engine.begin_best(TEXT[:200], key)
+    assert (again.owner, again.claim.offer and again.claim.offer.frontier) == (owner, start or 100)
+    engine.finish(again)
+    engine.release(owner, RemovalReason.ERASED)
+    assert engine.manager.statistics().private_used == 0
+
+
+def test_a_capture_at_the_start_stays_with_what_comes_back(engine: PlayedEngine) -> None:
+    engine.keep(TEXT[:100])
+    request = engine.begin_best(TEXT[:200])
+    capture = engine.capture(request, 100)
+    engine.discard_at_once(request)
+    assert capture not in engine.contexts.checkpoints, "the endpoint serves the same prompts"
+    assert [slot.kinds for slot in engine.manager.slots()] == [(ENDPOINT,)]
+
+
+def test_an_anchor_that_was_taken_over_for_nothing_is_as_before(engine: PlayedEngine) -> None:
+    engine = PlayedEngine(ContextCacheOptions(max_private_continuations=1))
+    engine.keep(TEXT[:100], captures=[50])
+    request = engine.begin_best([*TEXT[:60], 7, 7])
+    assert request.claim.takes_owner and not request.claim.source_goes
+    engine.discard_at_once(request)
+    assert [(slot.state, slot.tokens) for slot in engine.manager.slots()] == [("idle", 50)]
+
+
 def test_a_retained_source_is_protected_until_the_end(engine: PlayedEngine) -> None:
     source = engine.keep(TEXT[:100], captures=[50])
     request = engine.begin_best([*TEXT[:60], 7, 7])
