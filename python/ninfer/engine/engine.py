@@ -155,6 +155,9 @@ def load(path: str | Path, *, progress: Progress | None = None, **options: Any) 
     with underscores: `weights=`, `kv_dtype=`, `threads=`, `cpu_isa=`, `prefill_chunk=` … progress: called with (bytes
     done, bytes in all) while weights are packed.
 
+    The engine keeps nothing between calls: what the options of the prompt cache reserve is for an EngineService on its
+    model. Until that touches it, it costs a few bytes per block of the Host tier; `context_cache=False` saves them.
+
     Raises OptionError, ModelNotFoundError, ModelFileError (file, key, expected, found) or CapacityError before anything
     can be served.
     """

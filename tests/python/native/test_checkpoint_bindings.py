@@ -149,10 +149,13 @@ def test_a_host_tier_that_cannot_be_numbered_is_refused(model: native.ModelSourc
 
 
 def test_the_engine_keeps_no_checkpoints() -> None:
+    """Its Host tier and checkpoint slots are for a service on the same model: reserved, and never touched."""
     with ninfer.load(HYBRID_DIRECTORY, max_context=256, kv_capacity=1024) as engine:
         engine.logits([5, 6, 7])
         statistics = engine.model.program.statistics()
-        assert (statistics.owners, statistics.checkpoints, statistics.capacity.host_blocks) == (0, 0, 0)
+        used = statistics.used
+        assert (statistics.owners, statistics.checkpoints, statistics.lanes_open) == (0, 0, 0)
+        assert (used.device_pages, used.image_slots_checkpoint, used.host_blocks) == (0, 0, 0)
 
 
 def test_a_handle_of_another_kind_is_stale(program: native.Program, endpoint: int) -> None:
