@@ -50,6 +50,7 @@ std::variant<std::vector<AdmissionCandidate>, Refusal> candidates(Program& progr
 
 Publication admission(const AdmissionCandidate& candidate, const PreparedPrompt& prompt, std::int64_t tokens,
                       bool count_tokens, std::int64_t captures) {
+    require(candidate.prompt_tokens == prompt.size(), "the candidate was compared with another prompt");
     require(tokens >= 0, "tokens must be at least 0");
     require(captures >= 0 && captures <= INT32_MAX, "captures must be 0 to 2^31 - 1");
     return AdmissionPublication{candidate, {tokens, count_tokens, captures, prompt.header()}};

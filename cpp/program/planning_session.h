@@ -39,7 +39,7 @@ struct TargetFacts {
 class PlanningSession {
    public:
     static constexpr std::int64_t kMaxTargets = 256;
-    static constexpr std::int64_t kMaxOptions = 33;  // root, and retained or consumed each of 16 sources
+    static constexpr std::int64_t kMaxOptions = 33;  // root, and two uses of each of 16 sources
 
     explicit PlanningSession(ContextState& state);
 

@@ -246,8 +246,9 @@ void RunningTransaction::end_round() {
 
 void RunningTransaction::commit() {
     const bool consumes = plan_.need().kind == ResourceNeed::Kind::kSource && plan_.need().consumes;
+    // A new sequence has its reservation and its slot, if nothing else.
+    if (plan_.need().kind != ResourceNeed::Kind::kRoom) changed_ = true;
     if (consumes) {
-        changed_ = true;
         consume_kv();
         if (stores_.images != nullptr) consume_image();
         source().removed = true;

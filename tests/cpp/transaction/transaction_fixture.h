@@ -93,6 +93,8 @@ class TransactionTest : public testing::Test {
             removed += result.holdings[i].removed ? 1 : 0;
         }
         EXPECT_EQ(removed, projected.removed);
+        EXPECT_TRUE(result.changed || need.kind == ResourceNeed::Kind::kRoom)
+            << "a new sequence takes a slot and pages";
         expect_holdings(result);
         expect_sequence(result, need);
         check_invariants();

@@ -161,6 +161,9 @@ def test_a_plan_is_used_up_and_names_are_checked(program: native.Program, sessio
         lambda: native.Publication.finish(1, tier="disk"),
         lambda: session.open([], []),
         lambda: native.PreparedPrompt(TOKENS[:0]),
+        lambda: native.Publication.admission(
+            native.must(program.candidates(native.PreparedPrompt(TOKENS), []))[0], native.PreparedPrompt(TOKENS[:9]), 64
+        ),
         lambda: program.candidates(native.PreparedPrompt(TOKENS), [(1, "borrow")]),
         lambda: program.prove_backfill((-1, 0), (0, 0), [], []),
     ):
