@@ -9,7 +9,7 @@ namespace ninfer {
 
 void RecoveryRecipes::read(const PlanningDomain& domain) {
     nodes_.clear();
-    nodes_of_run_.clear();
+    bases_of_run_.clear();
     node_of_member_.assign(domain.members().size(), kOutside);
     state_.owners.for_each_checkpoint([&](CheckpointHandle handle, const Checkpoint& checkpoint) {
         if (checkpoint.awaits_image) return;
@@ -28,19 +28,15 @@ void RecoveryRecipes::add_node(CheckpointHandle handle, const Checkpoint& checkp
     // A ledger without room may still end with an empty run of its own.
     while (!node.last.none() && runs.run(node.last).size() == 0) node.last = runs.run(node.last).parent;
     if (state_.stores.has_images())
-        nodes_of_run_[node.last.value].push_back(index);
+        nodes_of(node.last).push_back(index);
     else
-        runs.for_each_of(node.last, [&](RunId id, const auto&) { nodes_of_run_[id.value].push_back(index); });
+        runs.for_each_of(node.last, [&](RunId id, const auto&) { nodes_of(id).push_back(index); });
     nodes_.push_back(node);
-}
-
-std::vector<std::int32_t>* RecoveryRecipes::nodes_of(RunId run) {
-    const auto found = nodes_of_run_.find(run.value);
-    return found == nodes_of_run_.end() ? nullptr : &found->second;
 }
 
 void RecoveryRecipes::append(const Question& question, std::vector<RecoveryRecipe>& recipes) {
     placed_.assign(nodes_.size(), {});
+    ++questions_;
     mark_changed(question);
     for (const std::int32_t node : node_of_member_)
         if (node != kOutside && is_asked(node, question)) append_of(node, question, recipes);
@@ -103,48 +99,75 @@ RecoveryRecipes::Placed RecoveryRecipes::place_outside(const Node& node) const {
     return placed;
 }
 
+// Whoever was cut within the run, or lies on Host, may hide nobody who has more of it, or costs less.
+template <typename Run>
+const std::vector<RecoveryRecipes::Base>& RecoveryRecipes::bases_of(RunId id, const Run& run,
+                                                                    const Question& question) {
+    static const std::vector<Base> kNone;
+    const auto found = bases_of_run_.find(id.value);
+    if (found == bases_of_run_.end()) return kNone;
+    auto& [nodes, sifted, asked] = found->second;
+    if (asked == questions_) return sifted;
+    asked = questions_;
+    sifted.clear();
+    for (const std::int32_t node : nodes) {
+        const Placed& place = placed(node, question);
+        const std::int64_t frontier = std::min(place.frontier, run.end());
+        if (!place.survives || frontier <= run.begin) continue;
+        const Base base{node, frontier, restored(place, frontier).bytes};
+        const auto covers = [](const Base& one, const Base& other) {
+            return one.frontier >= other.frontier && one.bytes <= other.bytes;
+        };
+        if (std::any_of(sifted.begin(), sifted.end(), [&](const Base& one) { return covers(one, base); })) continue;
+        std::erase_if(sifted, [&](const Base& one) { return covers(base, one); });
+        sifted.push_back(base);
+        if (frontier == run.end() && base.bytes == 0) break;  // nobody is better
+    }
+    std::sort(sifted.begin(), sifted.end(),
+              [](const Base& one, const Base& other) { return one.frontier > other.frontier; });
+    return sifted;
+}
+
 // From the deepest base to root: each that restores less than all before it.
 void RecoveryRecipes::append_of(std::int32_t index, const Question& question, Recipes& recipes) {
     const Node& node = nodes_[static_cast<std::size_t>(index)];
+    const std::size_t first = recipes.size();
     std::int64_t least = std::numeric_limits<std::int64_t>::max();
     const auto offer = [&](RecoveryRecipe recipe) {
         if (recipe.to_device.bytes >= least) return;
         least = recipe.to_device.bytes;
         recipe.target = question.target;
+        if (recipes.size() > first && recipes.back().base_frontier == recipe.base_frontier) recipes.pop_back();
         recipes.push_back(recipe);
     };
     const Placed& itself = placed(index, question);
     if (itself.survives && itself.frontier == node.frontier) offer(recipe(node, node, itself, node.frontier));
-    const auto& runs = state_.stores.ledgers().runs();
-    runs.for_each_of(node.last, [&](RunId id, const auto& run) {
-        const std::vector<std::int32_t>* bases = nodes_of(id);
-        if (bases == nullptr) return;
-        for (const std::int32_t base : *bases) {
-            const Placed& place = placed(base, question);
-            const std::int64_t frontier = std::min(place.frontier, run.end());
-            if (!place.survives || frontier <= run.begin || frontier > node.frontier) continue;
-            if (base == index && frontier == node.frontier) continue;
-            offer(recipe(node, nodes_[static_cast<std::size_t>(base)], place, frontier));
-            // What is there of shared tokens lies in shared pages, wherever one looks.
-            if (!state_.stores.has_images()) break;
-        }
+    state_.stores.ledgers().runs().for_each_of(node.last, [&](RunId id, const auto& run) {
+        for (const Base& base : bases_of(id, run, question))
+            offer(
+                recipe(node, nodes_[static_cast<std::size_t>(base.node)], placed(base.node, question), base.frontier));
     });
     offer({.checkpoint = node.checkpoint, .owner = node.owner, .frontier = node.frontier});
 }
 
-RecoveryRecipe RecoveryRecipes::recipe(const Node& node, const Node& base, const Placed& placed,
-                                       std::int64_t base_frontier) const {
+CopyWork RecoveryRecipes::restored(const Placed& placed, std::int64_t base_frontier) const {
     const auto page_bytes = static_cast<std::int64_t>(state_.stores.kv().device().page_bytes());
     const std::int64_t pages = std::min(placed.pages_missing, pages_of(base_frontier));
+    CopyWork work{pages, pages * page_bytes};
+    if (placed.image_missing) work += {1, static_cast<std::int64_t>(state_.stores.images().size().image_bytes)};
+    return work;
+}
+
+RecoveryRecipe RecoveryRecipes::recipe(const Node& node, const Node& base, const Placed& placed,
+                                       std::int64_t base_frontier) const {
     RecoveryRecipe recipe{.checkpoint = node.checkpoint,
                           .owner = node.owner,
                           .base = base.checkpoint,
                           .frontier = node.frontier,
                           .base_frontier = base_frontier,
-                          .to_device = {pages, pages * page_bytes}};
-    if (placed.image_missing)
-        recipe.to_device += {1, static_cast<std::int64_t>(state_.stores.images().size().image_bytes)};
-    if (!is_aligned(base_frontier)) recipe.within_device = {1, page_bytes};
+                          .to_device = restored(placed, base_frontier)};
+    if (!is_aligned(base_frontier))
+        recipe.within_device = {1, static_cast<std::int64_t>(state_.stores.kv().device().page_bytes())};
     return recipe;
 }
 

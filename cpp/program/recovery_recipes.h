@@ -29,8 +29,8 @@ struct RecoveryRecipe {
 };
 
 // The recipes of a domain's checkpoints: itself if it survives; every other survivor with the same beginning, found by
-// shared runs of their ledgers (of those with equal frontiers on a model without recurrent layers, one); root. A recipe
-// that restores no less and computes no less than another one is left out (copies within the device are not compared).
+// shared runs of their ledgers; root. A recipe that restores no less and computes no less than another one is left out
+// (copies within the device are not compared).
 class RecoveryRecipes {
    public:
     explicit RecoveryRecipes(ContextState& state) : state_(state) {}
@@ -68,23 +68,38 @@ class RecoveryRecipes {
 
         bool device_ready() const noexcept { return survives && pages_missing == 0 && !image_missing; }
     };
+    // How much of a run somebody has in the end, and what it would restore for that.
+    struct Base {
+        std::int32_t node = 0;
+        std::int64_t frontier = 0;
+        std::int64_t bytes = 0;
+    };
+    struct RunBases {
+        std::vector<std::int32_t> nodes;
+        std::vector<Base> sifted;  // of the question: the deepest first, each cheaper than all before it
+        std::int64_t question = 0;
+    };
     using Recipes = std::vector<RecoveryRecipe>;
 
     void add_node(CheckpointHandle handle, const Checkpoint& checkpoint);
-    std::vector<std::int32_t>* nodes_of(RunId run);
+    std::vector<std::int32_t>& nodes_of(RunId run) { return bases_of_run_[run.value].nodes; }
+    template <typename Run>
+    const std::vector<Base>& bases_of(RunId id, const Run& run, const Question& question);
     void mark_changed(const Question& question);
     bool is_asked(std::int32_t node, const Question& question);
     const Placed& placed(std::int32_t node, const Question& question);
     Placed place_member(const Node& node, const Question& question) const;
     Placed place_outside(const Node& node) const;
     void append_of(std::int32_t node, const Question& question, Recipes& recipes);
+    CopyWork restored(const Placed& placed, std::int64_t base_frontier) const;
     RecoveryRecipe recipe(const Node& node, const Node& base, const Placed& placed, std::int64_t base_frontier) const;
 
     ContextState& state_;
     std::vector<Node> nodes_;
     std::vector<std::int32_t> node_of_member_;
     // [ledger run] whose beginning it is: with recurrent layers the nodes that end with it, else all that have it.
-    std::unordered_map<std::int32_t, std::vector<std::int32_t>> nodes_of_run_;
+    std::unordered_map<std::int32_t, RunBases> bases_of_run_;
+    std::int64_t questions_ = 0;
     std::unordered_set<std::int32_t> marked_runs_;  // of the changed ones
     std::vector<Placed> placed_;                    // [node] of the present question
 };
