@@ -35,7 +35,8 @@ TYPED_TEST_P(DeviceMemoryContract, ZeroesExactlyTheRange) {
 
 TYPED_TEST_P(DeviceMemoryContract, EverySizeIsOneAlignedBlockOfItsOwn) {
     std::vector<std::unique_ptr<DeviceMemory>> memories;
-    for (const std::size_t bytes : std::initializer_list<std::size_t>{1, 63, 64, 65, 300, 100'000}) memories.push_back(this->maker_.make(bytes));
+    for (const std::size_t bytes : std::initializer_list<std::size_t>{1, 63, 64, 65, 300, 100'000})
+        memories.push_back(this->maker_.make(bytes));
     for (std::size_t i = 0; i < memories.size(); ++i) {
         std::byte* const data = memories[i]->data();
         EXPECT_EQ(memories[i]->data(), data) << "it moves";

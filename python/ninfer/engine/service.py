@@ -183,13 +183,25 @@ class EngineService:
             while not self._intake.stopping:
                 if self._loop.idle:
                     self._intake.wait()
-                for question in self._intake.take_questions():
-                    question.set_result(self._loop.view())
+                self._answer(self._intake.take_questions())
                 self._loop.boundary()
             self._shut_down()
         except BaseException as error:  # whatever it is, every client is told and the server goes unhealthy
             _LOG.exception("the engine failed")
             self._fail(f"{type(error).__name__}: {error}")
+
+    def _answer(self, questions: list[Future[CatalogView]]) -> None:
+        """One look for all who ask: it takes milliseconds where many conversations are kept."""
+        if not questions:
+            return
+        try:
+            view = self._loop.view()
+        except BaseException as error:
+            for question in questions:
+                question.set_exception(error)
+            raise
+        for question in questions:
+            question.set_result(view)
 
     def _shut_down(self) -> None:
         self._intake.close("the engine has stopped")

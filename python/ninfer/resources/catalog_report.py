@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ninfer.native import must
+from ninfer.native import Refusal, must
 from ninfer.resources.catalog import Catalog
 from ninfer.resources.private_catalog import Cell, CellState
 from ninfer.resources.reuse_report import ReuseReason
@@ -19,13 +19,17 @@ _SHOWN_STATES = {
 
 
 def slots(catalog: Catalog) -> tuple[SlotFacts, ...]:
+    """As the program has it now: what an open transaction has removed already is left out, though the catalog learns of
+    it only with the result."""
     statistics = catalog.view.statistics()
     sizes = (statistics.page_bytes, statistics.state_image_bytes)
     return tuple(_slot(catalog, cell, *sizes) for cell in catalog.cells if cell.state is not CellState.FREE)
 
 
 def _slot(catalog: Catalog, cell: Cell, page_bytes: int, image_bytes: int) -> SlotFacts:
-    found = [must(catalog.view.checkpoint(entry.checkpoint)) for entry in cell.entries]
+    asked = [(entry, catalog.view.checkpoint(entry.checkpoint)) for entry in cell.entries]
+    there = [(entry, summary) for entry, summary in asked if not isinstance(summary, Refusal)]
+    found = [summary for _, summary in there]
     device = max((one.pages_on_device for one in found), default=0) * page_bytes
     host = max((one.pages_on_host for one in found), default=0) * page_bytes
     name = catalog.sessions.name_of(cell.number)
@@ -34,8 +38,8 @@ def _slot(catalog: Catalog, cell: Cell, page_bytes: int, image_bytes: int) -> Sl
         state=_SHOWN_STATES[cell.state],
         session=None if name is None else name[1],
         retention=cell.retention,
-        tokens=max((entry.frontier for entry in cell.entries), default=0),
-        kinds=tuple(entry.kind for entry in cell.standing),
+        tokens=max((entry.frontier for entry, _ in there), default=0),
+        kinds=tuple(entry.kind for entry, _ in there if not entry.doomed),
         device_bytes=device + image_bytes * sum(one.image_on_device for one in found),
         host_bytes=host + image_bytes * sum(one.image_on_host for one in found),
     )

@@ -74,7 +74,8 @@ def adopt_admission(
     apply_removals(catalog, claim, result, RemovalReason.CONSUMED)
     _note_use(catalog, claim)
     name = session_name(claim.key)
-    catalog.demand.record(name or ("", "", str(claim.request_id)), facts.named if facts else ())
+    if claim.key.reads or claim.key.publishes:
+        catalog.demand.record(name or ("", "", str(claim.request_id)), facts.named if facts else ())
     if claim.cell is None:
         return
     cell = catalog.cells[claim.cell]
@@ -101,6 +102,8 @@ def abort_admission(catalog: Catalog, claim: Claim, result: TransitionResult | N
 
 def _note_use(catalog: Catalog, claim: Claim) -> None:
     """Makes the source and all shared prefixes on the way to it recently used; that ends a declared one's credit."""
+    if not (claim.key.reads or claim.key.publishes):
+        return  # a request without the cache neither uses nor ages anything
     catalog.admissions += 1
     epoch = catalog.next_epoch()
     if claim.offer is not None and claim.offer.cell is not None:

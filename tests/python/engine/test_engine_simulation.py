@@ -87,6 +87,9 @@ def test_a_crowd_of_clients(make_pair: MakePair, family: str, boundaries: int) -
         engine.warm.step()
         engine.warm.clock.now += dice.random()
         watch.look()
+        if number % 5 == 0:
+            # Whoever asks what is kept may ask in the middle of a transaction.
+            engine.warm.loop.view()
         if number % 25 == 0:
             engine.warm.program.check_invariants()
     engine.warm.run()

@@ -202,3 +202,18 @@ def test_a_question_is_answered_whenever_it_comes(loaded: LoadedModel) -> None:
 def test_somebody_must_listen(loaded: LoadedModel) -> None:
     with pytest.raises(ValueError, match="deliver"):
         make_service(loaded, FakeProgram()).submit(ask(prompt_of(0)))
+
+
+def test_a_question_that_cannot_be_answered_does_not_hang(loaded: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = make_service(loaded, FakeProgram())
+
+    def broken() -> None:
+        raise RuntimeError("no view")
+
+    monkeypatch.setattr(service._loop, "view", broken)
+    asked = [service._intake.ask() for _ in range(2)]
+    with started(service):
+        for question in asked:
+            with pytest.raises(RuntimeError, match="no view"):
+                question.result(30.0)
+    assert service.health.state == "failed"

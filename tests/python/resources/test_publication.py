@@ -214,6 +214,15 @@ class TestSharedPrefixes:
         assert engine.capture_shared(engine.begin([9] * 50), 40) is None, "31 admissions after it was declared"
         assert engine.capture_shared(engine.begin([9] * 50), 40) is not None
 
+    def test_requests_without_the_cache_age_nothing(self, engine: PlayedEngine) -> None:
+        request = engine.begin(TEXT[:100])
+        engine.capture_shared(request, 50, Evidence.EXPLICIT_BOUNDARY)
+        engine.capture_shared(request, 60, Evidence.REQUESTED_AUTOMATIC)
+        engine.discard(request)
+        for _ in range(40):
+            engine.discard(engine.begin([9] * 50, key=ReuseKey(reads=False, publishes=False)))
+        assert engine.capture_shared(engine.begin([9] * 50), 40) is None
+
     def test_credit_ends_with_the_first_use(self, engine: PlayedEngine) -> None:
         request = engine.begin(TEXT[:100])
         engine.capture_shared(request, 50, Evidence.EXPLICIT_BOUNDARY)
