@@ -12,14 +12,14 @@ class Admission:
     """At most one request per boundary, and none while another prompt is staged or a lane is missing.
 
     A head that was refused is tried again once the program's revision has moved, which every end and every change of
-    memory does; if only something under way is in its way, when the copies have ended.
+    memory does, and once the copies have ended, which need not move it.
     """
 
     def __init__(self, parts: LoopParts, opener: Opener, backfill: Backfill) -> None:
         self._parts = parts
         self._opener = opener
         self._backfill = backfill
-        self._blocked: tuple[Request, int] | None = None
+        self._blocked: tuple[Request, int, bool] | None = None
         self._waits_for_copies = False
         self.backfilled = 0
 
@@ -27,7 +27,7 @@ class Admission:
         head = self._parts.scheduler.candidate()
         if head is None or (self._waits_for_copies and self._parts.statistics.copies_open > 0):
             return
-        if self._blocked != (head, self._parts.program.resource_revision):
+        if self._blocked != self._attempt(head):
             blocked = self._opener.open(head)
             self._waits_for_copies = blocked is not None and blocked.passes
             if blocked is None or blocked.passes:
@@ -35,8 +35,12 @@ class Admission:
             assert self._parts.scheduler.running > 0 or self._parts.copies.expected, (
                 f"a head that does not fit an idle engine would wait for ever: {blocked.reason}"
             )
-            self._blocked = (head, self._parts.program.resource_revision)
+            self._blocked = self._attempt(head)
         self._let_overtake(head)
+
+    def _attempt(self, head: Request) -> tuple[Request, int, bool]:
+        """What has to change before the head is worth another plan."""
+        return head, self._parts.program.resource_revision, self._parts.copies.expected
 
     def _let_overtake(self, head: Request) -> None:
         borrower = self._backfill.borrower(head)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ninfer import native
 from ninfer.engine.loop_parts import LoopParts
@@ -18,8 +18,9 @@ from ninfer.resources.capture_policy import CaptureCandidate
 from ninfer.resources.divergence import AdmittedPrompt
 from ninfer.resources.removal_reason import RemovalReason
 
-# A cell is needed, given up, and then the plan is made again: once is enough, since nobody else takes it.
-_MOST_PLANS = 2
+# A cell is needed, given up, and then the plan is made again: once is enough, since nobody else takes it. The third is
+# for a request that gets none and runs without.
+_MOST_PLANS = 3
 _NO_CELL = Blocked("every place for a conversation is taken by running requests")
 
 
@@ -70,10 +71,17 @@ class PlannedOpener:
             )
             if request.claim is not None:
                 return choice
-            blocked = self._free_cell(options)
-            if blocked is not None:
+            blocked = self._free_cell([choice.option, *options])
+            if blocked is not None and not self._runs_without_cell(request, blocked):
                 return blocked
         return _NO_CELL
+
+    def _runs_without_cell(self, request: Request, blocked: Blocked) -> bool:
+        """When nobody runs whose end would free a cell: an answer that is not kept is better than none."""
+        if blocked.passes or self._parts.scheduler.running > 0 or self._parts.copies.expected:
+            return False
+        request.key = replace(request.key, publishes=False)
+        return True
 
     def _choose(self, request: Request, options: list[StartOption], borrows: bool) -> _Choice | Blocked:
         """With room for all captures, if that costs nobody anything: they are worth neither waiting nor an eviction."""
@@ -96,6 +104,7 @@ class PlannedOpener:
         return plan_materialization(self._planning, candidates, publications, protected)
 
     def _free_cell(self, options: list[StartOption]) -> Blocked | None:
+        """options: the chosen one first; its source is the last to go."""
         victim = self._parts.catalog.cell_victim([option.offer for option in options if option.offer is not None])
         if victim is None:
             return _NO_CELL

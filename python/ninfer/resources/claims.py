@@ -18,15 +18,13 @@ from ninfer.resources.source_offer import SourceOffer
 
 
 def cell_victim(catalog: Catalog, offers: Sequence[SourceOffer]) -> int | None:
-    """By retention class, then by last use; never a source of the request that wants the cell."""
-    spared = {offer.owner for offer in offers}
+    """By retention class, then by last use. The sources of the request that wants the cell go after all others, the
+    first offer's at the very last: whoever waits for a cell that only it stands in the way of waits for ever."""
+    spared = {offer.owner: 1 for offer in offers}
+    spared.update({offer.owner: 2 for offer in offers[:1]})
     readers = catalog.edges.counts()
-    idle = [
-        cell
-        for cell in catalog.cells
-        if cell.state is CellState.IDLE and cell.owner not in spared and cell.owner not in readers
-    ]
-    victim = min(idle, key=lambda cell: (cell.retention, cell.used_at), default=None)
+    idle = [cell for cell in catalog.cells if cell.state is CellState.IDLE and cell.owner not in readers]
+    victim = min(idle, key=lambda cell: (spared.get(cell.owner, 0), cell.retention, cell.used_at), default=None)
     return None if victim is None else victim.owner
 
 

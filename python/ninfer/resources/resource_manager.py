@@ -66,10 +66,11 @@ class ResourceManager:
         return self._catalog.cells.free_count > 0
 
     def cell_victim(self, offers: Sequence[SourceOffer] = ()) -> int | None:
-        """The owner to release when no cell is free, never one of the offers'. Report it with CATALOG_FULL afterwards.
+        """The owner to release when no cell is free. Report it with CATALOG_FULL afterwards.
 
-        Least recently used of Disposable, then of RecentPrivate, then of LiveSession. None: all are active, claimed or
-        protected; one will be free when a request has ended.
+        Least recently used of Disposable, then of RecentPrivate, then of LiveSession; only after all others one of the
+        offers', and the first offer's last. None: all are active, claimed or protected; one will be free when a request
+        has ended.
         """
         return claims.cell_victim(self._catalog, offers)
 

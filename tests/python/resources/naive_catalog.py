@@ -54,10 +54,13 @@ class NaiveCatalog:
         return set(self.sources.values())
 
     def victim(self, offers: Sequence[SourceOffer]) -> int | None:
-        spared = self.protected() | {offer.owner for offer in offers}
-        free = [cell for cell in self.idle_cells() if self.owner_of_cell[cell] not in spared]
+        free = [cell for cell in self.idle_cells() if self.owner_of_cell[cell] not in self.protected()]
         free.sort(key=lambda cell: (self.continuations[cell].retention, self.continuations[cell].used))
-        return self.owner_of_cell[free[0]] if free else None
+        owners = [self.owner_of_cell[cell] for cell in free]
+        offered = {offer.owner for offer in offers}
+        first = {offer.owner for offer in offers[:1]}
+        others = [owner for owner in owners if owner not in offered]
+        return next(iter([*others, *(one for one in owners if one not in first), *owners]), None)
 
     def recycled(self, extends: Iterable[int]) -> int | None:
         spared = self.protected() | set(extends)

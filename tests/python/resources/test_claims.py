@@ -244,7 +244,21 @@ def test_a_hit_makes_a_source_recently_used() -> None:
     assert engine.manager.cell_victim() == older
 
 
-def test_a_victim_is_never_a_source_of_the_request_itself(engine: PlayedEngine) -> None:
-    engine.keep(TEXT[:100], captures=[50])
+def test_sources_of_the_request_itself_go_last(engine: PlayedEngine) -> None:
+    first = engine.keep(TEXT[:100], captures=[50])
     other = engine.keep([9] * 40)
-    assert engine.manager.cell_victim(engine.offers(TEXT[:200])) == other
+    offers = engine.offers(TEXT[:200])
+    assert {offer.owner for offer in offers} == {first}
+    assert engine.manager.cell_victim(offers) == other
+    engine.release(other, RemovalReason.CATALOG_FULL)
+    assert engine.manager.cell_victim(offers) == first, "else the request would wait for ever"
+
+
+def test_of_the_sources_the_first_goes_last(engine: PlayedEngine) -> None:
+    shallow = engine.keep(TEXT[:60], ReuseKey(session="one"))
+    deep = engine.keep([*TEXT[:50], *[7] * 50], ReuseKey(session="two"), captures=[50])
+    shallower_too = engine.offers(TEXT[:200], ReuseKey(session="three"))
+    assert {offer.owner for offer in shallower_too} == {shallow, deep}
+    for first in (shallow, deep):
+        offers = sorted(shallower_too, key=lambda offer: offer.owner != first)
+        assert engine.manager.cell_victim(offers) == ({shallow, deep} - {first}).pop()

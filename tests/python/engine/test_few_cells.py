@@ -1,0 +1,94 @@
+"""As few places for conversations as lanes: the options allow it, so every request gets its turn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ninfer.engine.copies import CopyBudget
+from ninfer.engine.openers import Blocked
+from ninfer.engine.request import CacheHints, Request
+from ninfer.resources.retention import RetentionClass
+from tests.fixtures.seed import SEED
+from tests.fixtures.stepped_engine import ComparedEngine
+from tests.python.engine.cached_models import MakePair
+
+FAMILIES = ("hybrid", "llama")
+SLOW_COPIES = CopyBudget(decoding_bytes=4_000, alone_bytes=4_000)
+
+
+def prompt_of(test: str) -> list[int]:
+    print(f"NINFER_TEST_SEED={SEED}")
+    return [int(one) for one in np.random.default_rng([SEED, *test.encode()]).integers(10, 265, 150)]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("cells", [1, 2])
+@pytest.mark.parametrize("budget", [None, SLOW_COPIES])
+def test_sessions_that_ask_the_same_take_turns(
+    make_pair: MakePair, family: str, cells: int, budget: CopyBudget | None
+) -> None:
+    """Every idle conversation is a source that has to stay: it is somebody else's latest."""
+    pair = make_pair(family, max_concurrency=cells, max_private_continuations=cells, device_state_slots=2)
+    engine = ComparedEngine(pair.cached, pair.cold, budget)
+    prompt = prompt_of("turns")
+    for number in range(3 * cells + 1):
+        engine.answer(prompt, cache=CacheHints(session_id=f"s{number}"))
+    engine.warm.check()
+    statistics = engine.warm.loop.view().statistics
+    assert statistics is not None and statistics.private_used == cells
+    assert statistics.removed["catalog_full"] > 0
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_sessions_that_ask_the_same_at_once(make_pair: MakePair, family: str) -> None:
+    pair = make_pair(family, max_concurrency=2, max_private_continuations=2)
+    engine = ComparedEngine(pair.cached, pair.cold, SLOW_COPIES)
+    prompt = prompt_of("at once")
+    answers = [engine.ask(prompt, cache=CacheHints(session_id=f"s{number}")) for number in range(6)]
+    engine.warm.run(*answers)
+    engine.warm.run()
+    for answer in answers:
+        engine.assert_same(answer, prompt)
+    engine.warm.check()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_who_gets_no_cell_of_an_idle_engine_runs_without(
+    make_pair: MakePair, family: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair = make_pair(family, max_concurrency=1, max_private_continuations=1)
+    engine = ComparedEngine(pair.cached, pair.cold)
+    prompt = prompt_of("without")
+    engine.answer(prompt, cache=CacheHints(session_id="kept"))
+    monkeypatch.setattr(engine.warm.parts.catalog, "cell_victim", lambda offers=(): None)
+    engine.answer(prompt, cache=CacheHints(session_id="other"))
+    engine.warm.check()
+    slots = engine.warm.loop.view().slots
+    assert [slot.retention for slot in slots] == [RetentionClass.LIVE_SESSION]
+
+
+def test_who_is_blocked_while_copies_run_is_tried_again_when_they_end(make_pair: MakePair) -> None:
+    """Their end need not move the program's revision."""
+    pair = make_pair("llama")
+    engine = ComparedEngine(pair.cached, pair.cold)
+    prompt = prompt_of("blocked")
+    answer = engine.ask(prompt)
+    admission, parts = engine.warm.loop._admission, engine.warm.parts
+    tried: list[bool] = []
+    opener = admission._opener
+
+    class Refuses:
+        def open(self, request: Request, **more: object) -> Blocked | None:
+            tried.append(parts.copies.expected)
+            return Blocked("something is in the way") if parts.copies.expected else opener.open(request)
+
+    admission._opener = Refuses()
+    engine.warm.loop._break_off(engine.warm.loop._interrupted())
+    parts.copies.expect()
+    for _ in range(3):
+        admission.admit()
+    assert tried == [True]
+    engine.warm.run(answer)
+    assert tried == [True, False]
+    engine.assert_same(answer, prompt)
