@@ -7,9 +7,10 @@ beginning, 900 short conversations with --checkpoints each, 50 shared prefixes. 
 taking a request from the queue and a started transaction: shortlist, exact comparison, planning session, seal, claim,
 start. Half of the requests branch off and leave their source alone, half go on with the conversation. The prompt is
 prepared before, on the client's thread. Then the same by the engine's own opener, which also chooses captures and says
-why no more was reused: raw prompts, and conversations of 1,200 messages. The last line is PASS or FAIL by the limit, or
-INVALID where it was missed, but not by the worker's own processor time, while others used the machine; the exit code is
-0, 1 or 75.
+why no more was reused: raw prompts, conversations of 1,200 messages, and, of a model without recurrent layers, one more
+of 1,000 conversations that all begin with one system prompt. The last line is PASS or FAIL by the limit, or INVALID
+where it was missed, but not by the worker's own processor time, while others used the machine; the exit code is 0, 1 or
+75.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # so that this also runs as a script
 
+from bench.support.common_beginning import CommonBeginning
 from bench.support.engine_admissions import EngineAdmissions, conversation
 from bench.support.machine import describe_machine
 from bench.support.other_work import OtherWork
@@ -177,6 +179,12 @@ def main() -> int:
         own.append([of_thread for _, of_thread in pairs])
         show(name, measured[-1])
         show("its processor", own[-1])
+    common = CommonBeginning(CONVERSATIONS, program_options())
+    pairs = [common.microseconds() for _ in range(arguments.requests // 2 + 20)][20:]
+    measured.append([took for took, _ in pairs])
+    own.append([of_thread for _, of_thread in pairs])
+    show("engine, common", measured[-1])
+    show("its processor", own[-1])
     print("\nadmissions by µs")
     show_histogram(totals)
     p99_ms, own_ms = (max(statistics.quantiles(one, n=100)[98] for one in values) / 1000 for values in (measured, own))

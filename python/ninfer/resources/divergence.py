@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from heapq import nlargest
-
-import numpy as np
+from itertools import islice
 
 from ninfer.native import must
+from ninfer.resources.agreement_order import by_agreement
 from ninfer.resources.capture_policy import Boundaries
 from ninfer.resources.catalog import Catalog
 from ninfer.resources.private_catalog import Cell
@@ -109,12 +109,11 @@ def _compared_cells(catalog: Catalog, admitted: AdmittedPrompt) -> list[Cell]:
 
     What agrees at no mark may still share less than the first one needs: the last used fill up the rest.
     """
-    agreement = catalog.marks.agreement(admitted.prompt)
-    agreeing = [catalog.cells[int(number)] for number in np.flatnonzero(agreement)]
-    agreeing.sort(key=lambda cell: (-int(agreement[cell.number]), -cell.used_at))
     own = catalog.sessions.cell_of(session_name(admitted.key))
-    first = [] if own is None else [catalog.cells[own]]
-    cells = [cell for cell in first + [cell for cell in agreeing if cell.number != own] if cell.entries]
+    cells = [] if own is None else [catalog.cells[own]]
+    agreeing = by_agreement(catalog, catalog.marks.agreement(admitted.prompt), own)
+    cells.extend(islice((cell for cell in agreeing if cell.entries and cell.number != own), MOST_COMPARED))
+    cells = [cell for cell in cells if cell.entries]
     if len(cells) < MOST_COMPARED:
         taken = {cell.number for cell in cells}
         others = (cell for cell in catalog.cells if cell.entries and cell.number not in taken)

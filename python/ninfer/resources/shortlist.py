@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from heapq import nsmallest
 
-import numpy as np
-
+from ninfer.resources.agreement_order import by_agreement
 from ninfer.resources.anchor_retention import endpoint_becomes_anchor
 from ninfer.resources.catalog import Catalog, Place
 from ninfer.resources.catalog_entry import CatalogEntry
@@ -52,7 +52,7 @@ class Shortlist:
         if not self._catalog.has_state:
             sources.extend(self._cut_short())
         offers: list[SourceOffer] = []
-        for source in sorted(_deepest_of_each(sources), key=self._rank):
+        for source in nsmallest(MOST_OFFERS, _deepest_of_each(sources), key=self._rank):
             offers.extend(self._offers_of(source, extends))
         return offers[:MOST_OFFERS]
 
@@ -60,13 +60,18 @@ class Shortlist:
         return _Source(entry, self._catalog.place_of[entry.checkpoint], entry.frontier)
 
     def _cut_short(self) -> list[_Source]:
-        """Without recurrent layers the deepest checkpoint of a continuation serves any prefix of it (D-9)."""
+        """Without recurrent layers the deepest checkpoint of a continuation serves any prefix of it (D-9).
+
+        Every source is offered at least once, so those that rank behind the first 15 need not be made: with one common
+        system prompt every continuation is a source.
+        """
         agreement = self._catalog.marks.agreement(self._prompt)
-        found = []
-        for number in np.flatnonzero(agreement):
-            cell = self._catalog.cells[int(number)]
-            if cell.serves and cell.standing:
-                found.append(_Source(cell.standing[-1], cell, int(agreement[number]), whole=False))
+        found: list[_Source] = []
+        for cell in by_agreement(self._catalog, agreement, self._catalog.sessions.cell_of(self._name)):
+            if cell.serves and (standing := cell.standing):
+                found.append(_Source(standing[-1], cell, int(agreement[cell.number]), whole=False))
+                if len(found) == MOST_OFFERS:
+                    break
         return found
 
     def _rank(self, source: _Source) -> tuple[int, bool, int]:

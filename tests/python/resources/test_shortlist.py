@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from ninfer.resources import shortlist
 from ninfer.resources.checkpoint_kind import CheckpointKind
 from ninfer.resources.context_cache_options import ContextCacheOptions
 from ninfer.resources.reuse_key import ReuseKey
+from ninfer.resources.source_choice import SourceSituation, wanted_uses
 from ninfer.resources.source_offer import SourceOffer
 from tests.fixtures.fake_contexts import FakePrompt
 from tests.python.resources.played_engine import CLOSURE, REPLAY, PlayedEngine
@@ -168,3 +170,21 @@ class TestWithoutRecurrentLayers:
     def test_an_appended_turn_takes_the_owner_over(self, engine: PlayedEngine) -> None:
         engine.keep(TEXT[:2000])
         assert uses(engine.offers(TEXT[:2100])) == [(2000, "consume")], "and no endpoint anchor: the ledger has it"
+
+    def test_of_many_with_one_beginning_only_the_best_are_looked_at(
+        self, engine: PlayedEngine, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        looked_at: list[SourceSituation] = []
+
+        def counted(situation: SourceSituation) -> tuple[str, ...]:
+            looked_at.append(situation)
+            return wanted_uses(situation)
+
+        monkeypatch.setattr(shortlist, "wanted_uses", counted)
+        for number in range(100):
+            length = 200 if number in (20, 70) else 100
+            engine.keep(TEXT[:length] + [5000 + number] * 50, ReuseKey(session=str(number)))
+        offers = engine.offers(TEXT[:300], ReuseKey(session="33"))
+        assert [offer.cell for offer in offers[:3]] == [70, 20, 33], "the deepest, then the own session"
+        assert [offer.cell for offer in offers if offer.use == "retain"][3:] == list(range(99, 99 - 11, -1))
+        assert (len(offers), len(looked_at)) == (15, 15)
