@@ -8,15 +8,20 @@ from ninfer.engine.refusals import lacks_room, passes
 from ninfer.engine.removals import Removals
 from ninfer.engine.request import Request
 from ninfer.resources.capture_policy import CaptureCandidate
+from ninfer.resources.checkpoint_kind import CheckpointKind
+from ninfer.resources.claim import Claim
 from ninfer.resources.removal_reason import RemovalReason
 
 # Where the image of a checkpoint goes, in this order.
 _TIERS = ("device", "host")
+# To these the next turn comes back, whatever a client rewrites: they are worth more than an old shared prefix.
+_DISPLACING = frozenset({CheckpointKind.TURN_CLOSURE, CheckpointKind.RESPONSE_REPLAY})
 
 
 class Captures:
-    """A capture is optional: whatever is in its way, it is skipped and counted, and the prompt goes on. No owner gives
-    way to one, but an automatic shared prefix that the catalog recycles."""
+    """A capture is optional: whatever is in its way, it is skipped and counted, and the prompt goes on. No conversation
+    gives way to one. Shared prefixes do: for a place among them, and to a turn closure or response replay.
+    """
 
     def __init__(self, parts: LoopParts, removals: Removals) -> None:
         self._parts = parts
@@ -51,7 +56,7 @@ class Captures:
             return self._capture(request, CaptureCandidate(capture.frontier, capture.otherwise, own=True))
         if room is False:
             return "catalog_full"
-        if room is not True and self._removals.release(room, RemovalReason.SHARED_FULL) is not None:
+        if room is not True and not self._recycled(request.claim):
             return "catalog_full"
         captured = self._checkpoint(request, capture)
         if isinstance(captured, native.Refusal):
@@ -66,9 +71,32 @@ class Captures:
         return None
 
     def _checkpoint(self, request: Request, capture: CaptureCandidate) -> int | native.Refusal:
+        """A shared one takes free room only (C7)."""
+        captured = self._in_free_room(request, capture)
+
+        def has_room() -> bool:
+            nonlocal captured
+            captured = self._in_free_room(request, capture)
+            return not _lacks_room(captured)
+
+        if _lacks_room(captured) and capture.own and capture.kind in _DISPLACING:
+            assert request.claim is not None, request.id
+            self._removals.make_room(self._parts.catalog.shared_victims(request.claim), has_room)
+        return captured
+
+    def _in_free_room(self, request: Request, capture: CaptureCandidate) -> int | native.Refusal:
         captured: int | native.Refusal = 0
         for tier in _TIERS:
             captured = self._parts.program.capture(request.open_sequence, capture.kind, tier, capture.own)
-            if not isinstance(captured, native.Refusal) or not lacks_room(captured):
+            if not _lacks_room(captured):
                 return captured
         return captured
+
+    def _recycled(self, claim: Claim) -> bool:
+        """The oldest shared prefix that the program lets go now."""
+        victims = self._parts.catalog.shared_victims(claim)
+        return any(self._removals.release(victim, RemovalReason.SHARED_FULL) is None for victim in victims)
+
+
+def _lacks_room(captured: int | native.Refusal) -> bool:
+    return isinstance(captured, native.Refusal) and lacks_room(captured)

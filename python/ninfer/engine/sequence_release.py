@@ -11,12 +11,9 @@ from ninfer.engine.removals import Removals
 from ninfer.engine.request import Request
 from ninfer.resources.checkpoint_kind import CheckpointKind
 from ninfer.resources.claim import Claim
-from ninfer.resources.removal_reason import RemovalReason
 
 # Where the image of an endpoint goes, in this order.
 _TIERS = ("device", "host")
-# Owners that one finish may displace: an endpoint has one image, so one is enough but for pins and shared images.
-_MOST_VICTIMS = 4
 
 
 class _Try(enum.Enum):
@@ -40,7 +37,7 @@ class SequenceRelease:
             tried = self._finish(request, keep)
             if tried is not _Try.NO_ROOM:
                 return tried is _Try.DONE
-            self.without_room += 1
+            self._note_unkept(request)
         return self._discard(request)
 
     def _is_worth_keeping(self, request: Request) -> bool:
@@ -61,11 +58,17 @@ class SequenceRelease:
         return statistics.state_image_bytes == 0 or used < slots
 
     def _finish(self, request: Request, keep: CheckpointKind) -> _Try:
-        for _ in range(_MOST_VICTIMS):
+        tried = self._finish_in_free_room(request, keep)
+
+        def has_room() -> bool:
+            nonlocal tried
             tried = self._finish_in_free_room(request, keep)
-            if tried is not _Try.NO_ROOM or not self._displaced(request, keep):
-                return tried
-        return self._finish_in_free_room(request, keep)
+            return tried is not _Try.NO_ROOM
+
+        if tried is _Try.NO_ROOM and self._may_displace(request, keep):
+            assert request.claim is not None, request.id
+            self._removals.make_room(self._parts.catalog.memory_victims(request.claim), has_room)
+        return tried
 
     def _finish_in_free_room(self, request: Request, keep: CheckpointKind) -> _Try:
         for tier in _TIERS:
@@ -86,13 +89,15 @@ class SequenceRelease:
         self._parts.copies.expect()
         self.kept += 1
 
-    def _displaced(self, request: Request, keep: CheckpointKind) -> bool:
-        """The least recently used conversation makes room for the newest one, but not for the remains of a broken-off
+    def _may_displace(self, request: Request, keep: CheckpointKind) -> bool:
+        """What was used long ago makes room for the newest conversation, but not for the remains of a broken-off
         prefill, which nobody may ask for again."""
-        if keep is not CheckpointKind.SESSION_ENDPOINT and not (request.claim and request.claim.takes_owner):
-            return False
-        victim = self._parts.catalog.cell_victim()
-        return victim is not None and self._removals.release(victim, RemovalReason.PRESSURE) is None
+        return keep is CheckpointKind.SESSION_ENDPOINT or (request.claim is not None and request.claim.takes_owner)
+
+    def _note_unkept(self, request: Request) -> None:
+        self.without_room += 1
+        computed = native.must(self._parts.program.sequence(request.open_sequence)).computed
+        self._parts.catalog.note_unkept(request.prompt, min(computed, request.prompt.size - 1))
 
     def _discard(self, request: Request) -> bool:
         closed = self._parts.program.close_sequence(request.open_sequence)

@@ -34,6 +34,7 @@ class Claim:
     """cell: None if the request publishes nothing. deletes: what the start removes of the source's owner, exactly.
 
     consumed: what the catalog knew of a source that went with the start; it comes back if nothing is computed.
+    published: owners of the shared prefixes that the request has made.
     """
 
     request_id: int
@@ -43,6 +44,7 @@ class Claim:
     deletes: frozenset[int] = frozenset()
     state: ClaimState = ClaimState.CLAIMED
     consumed: CatalogEntry | None = field(default=None, init=False)
+    published: frozenset[int] = field(default=frozenset(), init=False)
 
     @property
     def takes_owner(self) -> bool:

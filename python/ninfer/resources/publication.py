@@ -8,6 +8,7 @@ from ninfer.resources.catalog import Catalog
 from ninfer.resources.checkpoint_kind import CheckpointKind
 from ninfer.resources.claim import Claim, ClaimState
 from ninfer.resources.evidence import Evidence
+from ninfer.resources.memory_victims import shared_victims
 from ninfer.resources.private_catalog import Cell, CellState
 from ninfer.resources.retention import RetentionClass
 from ninfer.resources.session_index import session_name
@@ -22,9 +23,7 @@ def capture_room(catalog: Catalog, claim: Claim, *, shared: bool) -> bool | int:
         return claim.cell is not None and len(catalog.cells[claim.cell].free_rows()) >= _ROWS_FOR_CAPTURE
     if catalog.shared.has_room:
         return True
-    spared = frozenset(catalog.edges.counts()) | claim.extends
-    oldest = catalog.shared.recyclable(catalog.admissions, spared)
-    return False if oldest is None else oldest.owner
+    return next(iter(shared_victims(catalog, claim)), False)
 
 
 def adopt_capture(catalog: Catalog, claim: Claim, checkpoint: int, kind: CheckpointKind) -> None:
@@ -38,7 +37,7 @@ def adopt_capture(catalog: Catalog, claim: Claim, checkpoint: int, kind: Checkpo
 def adopt_shared_capture(catalog: Catalog, claim: Claim, checkpoint: int, evidence: Evidence) -> None:
     assert claim.state is ClaimState.ACTIVE, claim.state
     assert catalog.shared.has_room, "capture_room was not asked"
-    catalog.add_shared(checkpoint, evidence, claim.key.salt)
+    claim.published |= {catalog.add_shared(checkpoint, evidence, claim.key.salt).owner}
 
 
 def adopt_finish(catalog: Catalog, claim: Claim, owner: int, kind: CheckpointKind, *, canonical: bool) -> None:

@@ -17,7 +17,7 @@ class RemovalReason(enum.StrEnum):
     SHARED_FULL = "shared_full"
     """Its place among the shared prefixes was needed."""
     PRESSURE = "pressure"
-    """A plan gave it up for memory."""
+    """A plan gave it up for memory, or what a request left behind needed its room."""
     DISCARDED = "discarded"
     """Its sequence ended and could not be kept."""
     COPY_FAILED = "copy_failed"

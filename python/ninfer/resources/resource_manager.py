@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 
-from ninfer.resources import catalog_report, claims, discarding, publication
+from ninfer.resources import catalog_report, claims, discarding, memory_victims, publication
 from ninfer.resources.capture_policy import Boundaries, CaptureFacts
 from ninfer.resources.catalog import Catalog
 from ninfer.resources.catalog_facts import capture_facts
@@ -26,6 +26,7 @@ from ninfer.resources.claim import Claim
 from ninfer.resources.context_cache_options import ContextCacheOptions
 from ninfer.resources.divergence import AdmittedPrompt, explain_shortfall
 from ninfer.resources.evidence import Evidence
+from ninfer.resources.prefix_index import digests_at
 from ninfer.resources.program_view import ProgramView, PromptIdentity, TransitionResult
 from ninfer.resources.removal_reason import RemovalReason
 from ninfer.resources.reuse_key import ReuseKey
@@ -132,6 +133,19 @@ class ResourceManager:
         publication.adopt_finish(self._catalog, claim, owner, kind, canonical=canonical)
 
     # Removals
+
+    def memory_victims(self, claim: Claim) -> list[int]:
+        """Owners to release, in this order, until the end of this request has room; report them with PRESSURE."""
+        return memory_victims.memory_victims(self._catalog, claim)
+
+    def shared_victims(self, claim: Claim) -> list[int]:
+        """Only the shared prefixes among them, without those that the request itself lies behind."""
+        return memory_victims.shared_victims(self._catalog, claim)
+
+    def note_unkept(self, prompt: PromptIdentity, tokens: int) -> None:
+        """The end of a request found no room: whoever asks again after so many tokens of it is told EVICTED."""
+        for frontier, digest in digests_at(prompt, [tokens] if tokens > 0 else []):
+            self._catalog.tombstones.add(frontier, digest)
 
     def doomed(self) -> tuple[int, ...]:
         """Checkpoints to delete with Program.delete_checkpoint as soon as it does not refuse; then note_removed."""

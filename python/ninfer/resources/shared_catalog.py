@@ -83,11 +83,3 @@ class SharedCatalog:
         if self._number_of_key.get(key) == prefix.number:
             del self._number_of_key[key]
         self._free.append(prefix.number)
-
-    def recyclable(self, admissions: int, spared: frozenset[int]) -> SharedPrefix | None:
-        """The least recently used one without credit (C8), of several the one published first. spared: owners.
-
-        A declared one whose credit is over goes like any other; or declared ones could end the sharing for good.
-        """
-        idle = [prefix for prefix in self if not prefix.has_credit(admissions) and prefix.owner not in spared]
-        return min(idle, key=lambda prefix: (prefix.used_at, prefix.published_at), default=None)

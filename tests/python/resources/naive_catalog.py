@@ -22,6 +22,7 @@ class NaiveContinuation:
 
 @dataclass
 class NaiveShared:
+    maker: int
     published: int
     used: int
     credit_until: int
@@ -62,8 +63,10 @@ class NaiveCatalog:
         others = [owner for owner in owners if owner not in offered]
         return next(iter([*others, *(one for one in owners if one not in first), *owners]), None)
 
-    def recycled(self, extends: Iterable[int]) -> int | None:
-        spared = self.protected() | set(extends)
+    def recycled(self, extends: Iterable[int], request_id: int) -> int | None:
+        """Never what the request began with, or made itself."""
+        made = {owner for owner, one in self.shared.items() if one.maker == request_id}
+        spared = self.protected() | set(extends) | made
         free = [
             owner for owner, one in self.shared.items() if owner not in spared and self.admissions >= one.credit_until
         ]
@@ -98,9 +101,9 @@ class NaiveCatalog:
         if cell is not None:
             self.continuations.setdefault(cell, NaiveContinuation())
 
-    def published(self, owner: int, *, declared: bool) -> None:
+    def published(self, owner: int, maker: int, *, declared: bool) -> None:
         now = self.tick()
-        self.shared[owner] = NaiveShared(now, now, self.admissions + CREDIT if declared else 0)
+        self.shared[owner] = NaiveShared(maker, now, now, self.admissions + CREDIT if declared else 0)
 
     def finished(self, request_id: int, cell: int, key: ReuseKey, offer: SourceOffer | None) -> None:
         """With an endpoint (D-20, C3)."""

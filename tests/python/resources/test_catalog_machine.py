@@ -101,7 +101,7 @@ class CatalogMachine(RuleBasedStateMachine):
         request = self.draw_running(data)
         frontier = data.draw(st.integers(1, request.prompt.size - 1))
         room = self.manager.capture_room(request.claim, shared=True)
-        recycled = self.naive.recycled(request.claim.extends)
+        recycled = self.naive.recycled(request.claim.extends, request.claim.request_id)
         has_room = len(self.naive.shared) < self.manager.options.max_shared_prefixes
         assert room is True if has_room else room == (recycled or False)
         if room is not True and recycled is not None:
@@ -109,7 +109,8 @@ class CatalogMachine(RuleBasedStateMachine):
         handle = self.engine.capture_shared(request, frontier, evidence)
         if handle is not None:
             self.added += 1
-            self.naive.published(self.contexts.checkpoint(handle).owner, declared=evidence.is_declared)
+            owner = self.contexts.checkpoint(handle).owner
+            self.naive.published(owner, request.claim.request_id, declared=evidence.is_declared)
 
     @precondition(lambda self: self.running)
     @rule(data=st.data(), output=st.integers(0, 3))

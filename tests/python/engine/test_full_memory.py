@@ -1,0 +1,110 @@
+"""Memory full of states that nobody asks for any more: reuse goes on, and what gives way is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from ninfer import native
+from ninfer.engine.request import CacheHints
+from ninfer.resources.reuse_report import ReuseReason
+from tests.fixtures.seed import SEED
+from tests.fixtures.stepped_engine import Answer, ComparedEngine
+from tests.fixtures.token_chat import Message, render
+from tests.python.engine.cached_models import MakePair
+
+SLOTS = 4
+
+
+class Words:
+    """Random content, different for each test."""
+
+    def __init__(self, test: str) -> None:
+        print(f"NINFER_TEST_SEED={SEED}")
+        self._dice = np.random.default_rng([SEED, *test.encode()])
+
+    def __call__(self, count: int) -> list[int]:
+        return [int(one) for one in self._dice.integers(10, 265, count)]
+
+
+@pytest.fixture
+def words(request: pytest.FixtureRequest) -> Words:
+    return Words(request.node.name)
+
+
+@pytest.fixture
+def engine(make_pair: MakePair) -> ComparedEngine:
+    pair = make_pair("hybrid", device_state_slots=SLOTS, host_cache_mib=0)
+    return ComparedEngine(pair.cached, pair.cold)
+
+
+def chat(engine: ComparedEngine, messages: Sequence[Message], session: str | None = None) -> Answer:
+    rendered = render(messages)
+    return engine.answer(rendered.ids, 4, rendered.boundaries, cache=CacheHints(session_id=session))
+
+
+def test_many_system_prompts_do_not_end_reuse(engine: ComparedEngine, words: Words) -> None:
+    """Each leaves a shared prefix; more of them than there are states."""
+    for _ in range(2 * SLOTS):
+        messages: list[Message] = [("system", words(80)), ("user", words(40))]
+        for turn in range(3):
+            answer = chat(engine, messages)
+            if turn:
+                assert answer.finished.timings.prompt_n < 50, "all but the answer's end and the new message"
+                assert answer.finished.reuse.shortfall.reason is None
+            messages += [("assistant", answer.tokens), ("user", words(40))]
+    view = engine.warm.loop.view()
+    assert view.statistics is not None and view.statistics.removed["pressure"] > 0
+    assert view.endpoints_without_room == 0
+    engine.warm.check()
+
+
+def test_a_new_shared_prefix_takes_free_room_only(engine: ComparedEngine, words: Words) -> None:
+    """C7: two conversations with an anchor and an endpoint each fill the memory; both stay until the request ends."""
+    for session in ("one", "two"):
+        engine.answer(words(100), cache=CacheHints(session_id=session))
+    rendered = render([("system", words(80)), ("user", words(40))])
+    answer = engine.ask(rendered.ids, 4, rendered.boundaries)
+    while not answer.tokens:
+        engine.warm.step()
+    view = engine.warm.loop.view()
+    assert view.captures_skipped != ()
+    assert view.statistics is not None and "pressure" not in view.statistics.removed
+    assert view.statistics.shared_used == 0
+    engine.warm.run()
+    sessions = {slot.session for slot in engine.warm.loop.view().slots}
+    assert sessions == {"two", None}, "the endpoint took the place of the older one"
+    engine.warm.check()
+
+
+def test_who_may_not_go_now_is_passed_over(
+    engine: ComparedEngine, words: Words, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for session in ("one", "two"):
+        engine.answer(words(100), cache=CacheHints(session_id=session))
+    program = engine.warm.parts.program
+    release, refused = program.release_owner, []
+
+    def refuses_the_first(owner: int) -> native.Refusal | None:
+        if refused in ([], [owner]):
+            refused[:] = [owner]
+            return release(0)
+        return release(owner)
+
+    monkeypatch.setattr(program, "release_owner", refuses_the_first)
+    engine.answer(words(100), cache=CacheHints(session_id="three"))
+    assert {slot.session for slot in engine.warm.loop.view().slots} == {"one", "three"}
+    assert engine.warm.loop.view().endpoints_without_room == 0
+    engine.warm.check()
+
+
+def test_what_found_no_room_is_not_called_unknown(make_pair: MakePair, words: Words) -> None:
+    pair = make_pair("hybrid", device_state_slots=0, host_cache_mib=0)
+    engine = ComparedEngine(pair.cached, pair.cold)
+    prompt = words(100)
+    assert engine.answer(prompt).finished.reuse.shortfall.reason is ReuseReason.NO_MATCH
+    assert engine.answer(prompt).finished.reuse.shortfall.reason is ReuseReason.EVICTED
+    assert engine.answer([*prompt, *words(50)]).finished.reuse.shortfall.reason is ReuseReason.EVICTED
+    engine.warm.check()
