@@ -43,12 +43,12 @@ class Admission:
         return head, self._parts.program.resource_revision, self._parts.copies.expected
 
     def _let_overtake(self, head: Request) -> None:
-        borrower = self._backfill.borrower(head)
-        if borrower is None:
+        loan = self._backfill.borrower(head)
+        if loan is None:
             return
-        blocked = self._opener.open(borrower, borrows=True)
+        blocked = self._opener.open(loan.borrower, loan)
         if blocked is None:
-            borrower.overtook = head
+            loan.borrower.overtook = head
             self.backfilled += 1
         elif not blocked.passes:
-            self._backfill.refuse(borrower)
+            self._backfill.refuse(loan.borrower)

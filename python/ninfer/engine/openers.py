@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ninfer import native
+from ninfer.engine.loan import Loan
 from ninfer.engine.loop_parts import LoopParts
 from ninfer.engine.refusals import passes
 from ninfer.engine.request import Request, RequestState
@@ -26,9 +27,9 @@ class Blocked:
 
 
 class Opener(Protocol):
-    def open(self, request: Request, *, borrows: bool = False) -> Blocked | None:
-        """Starts a queued request, or says why not. borrows: it may take no more than what its tokens need, since that
-        is what was proven (backfill.py)."""
+    def open(self, request: Request, loan: Loan | None = None) -> Blocked | None:
+        """Starts a queued request, or says why not. loan: from where it may start before the head; it takes no more
+        than what its tokens need."""
 
 
 class RootOpener:
@@ -37,7 +38,7 @@ class RootOpener:
     def __init__(self, parts: LoopParts) -> None:
         self._parts = parts
 
-    def open(self, request: Request, *, borrows: bool = False) -> Blocked | None:
+    def open(self, request: Request, loan: Loan | None = None) -> Blocked | None:
         plan, prompt = request.plan, request.prompt
         opened = self._parts.program.open_sequence(
             plan.reserved_tokens, plan.params.needs_counts, 0, prompt.salt, prompt.mode

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ninfer import native
+from ninfer.engine.loan import Loan
 from ninfer.engine.loop_parts import LoopParts
 from ninfer.engine.materialization import Materialization
 from ninfer.engine.openers import Blocked
@@ -22,7 +23,7 @@ from ninfer.resources.removal_reason import RemovalReason
 # for a request that gets none and runs without.
 _MOST_PLANS = 3
 _NO_CELL = Blocked("every place for a conversation is taken by running requests")
-
+_NO_LOAN = Blocked("the head of the queue would wait for it")
 
 _Outcome = Planned[native.ContextPlan] | TemporarilyBlocked | PermanentlyInfeasible
 
@@ -51,19 +52,23 @@ class PlannedOpener:
         self._materialization = materialization
         self._removals = removals
 
-    def open(self, request: Request, *, borrows: bool = False) -> Blocked | None:
+    def open(self, request: Request, loan: Loan | None = None) -> Blocked | None:
         started = self._parts.clock()
-        choice = self._claimed_choice(request, borrows)
+        choice = self._claimed_choice(request, loan)
         if isinstance(choice, _Choice):
             request.reuse = self._report(request, choice)
         request.planning_us += round((self._parts.clock() - started) * 1e6)
         return choice if isinstance(choice, Blocked) else self._begin(request, choice)
 
-    def _claimed_choice(self, request: Request, borrows: bool) -> _Choice | Blocked:
+    def _claimed_choice(self, request: Request, loan: Loan | None) -> _Choice | Blocked:
         """If its cell has to be taken from somebody, the plan is made again without that conversation."""
         for _ in range(_MOST_PLANS):
             options = self._options.of(request)
-            choice = self._choose(request, options, borrows)
+            if loan is not None:
+                options = [option for option in options if loan.allows(option)]
+            if not options:
+                return _NO_LOAN
+            choice = self._choose(request, options, captures=loan is None)
             if isinstance(choice, Blocked):
                 return choice
             request.claim = self._parts.catalog.claim(
@@ -83,9 +88,9 @@ class PlannedOpener:
         request.key = replace(request.key, publishes=False)
         return True
 
-    def _choose(self, request: Request, options: list[StartOption], borrows: bool) -> _Choice | Blocked:
+    def _choose(self, request: Request, options: list[StartOption], *, captures: bool) -> _Choice | Blocked:
         """With room for all captures, if that costs nobody anything: they are worth neither waiting nor an eviction."""
-        with_captures = not borrows
+        with_captures = captures
         planned = self._plan(request, options, captures=with_captures)
         if with_captures and _costs_somebody(planned) and any(option.capture_pages for option in options):
             without = self._plan(request, options, captures=False)

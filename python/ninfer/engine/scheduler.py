@@ -72,6 +72,10 @@ class Scheduler:
         running = [*self.decoding, *self.ending]
         return [one for one in running if one.overtook is not head]
 
+    def overtakers(self, head: Request) -> list[Request]:
+        """Running requests that were admitted before the head."""
+        return [one for one in [*self.decoding, *self.ending] if one.overtook is head]
+
     def stage(self, request: Request, state: RequestState) -> None:
         """The request leaves the queue and begins, MATERIALIZING or PREFILLING."""
         assert self.staged is None and state in (RequestState.MATERIALIZING, RequestState.PREFILLING), request.id

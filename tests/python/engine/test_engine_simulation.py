@@ -12,11 +12,12 @@ import random
 import pytest
 
 from ninfer.engine.copies import CopyBudget
-from ninfer.engine.request import CacheHints, Request, RequestState
+from ninfer.engine.request import CacheHints
 from tests.fixtures.seed import SEED
 from tests.fixtures.stepped_engine import ComparedEngine
 from tests.fixtures.token_chat import Message
 from tests.python.engine.cached_models import MakePair
+from tests.python.engine.order_watch import OrderWatch
 from tests.python.engine.simulated_clients import SYSTEMS, SimulatedClient
 
 TOKENS = 1536
@@ -32,43 +33,6 @@ SIZES = {
 }
 CLIENTS = 7
 SLOW_COPIES = CopyBudget(decoding_bytes=20_000, alone_bytes=50_000)
-# Boundaries in which a head may still wait though nobody is left for whom it has to: copies of an end, a prefill.
-MOST_IDLE_WAITS = 200
-
-
-class OrderWatch:
-    """Looks after each boundary whether anybody was overtaken without right, or waits for nothing."""
-
-    def __init__(self, engine: ComparedEngine) -> None:
-        self._parts = engine.warm.parts
-        self._head: Request | None = None
-        self._donors: set[int] = set()
-        self._waits = 0
-        self.overtaken = 0
-
-    def look(self) -> None:
-        live = self._parts.intake.live()
-        queued = [request for request in live if request.state is RequestState.QUEUED]
-        self._check_order(queued, live)
-        self._check_head(queued[0] if queued else None, {request.id for request in live})
-
-    def _check_order(self, queued: list[Request], live: list[Request]) -> None:
-        for request in live:
-            waits = any(one.id < request.id for one in queued)
-            if request.state is not RequestState.QUEUED and waits and request.overtook is None:
-                # What was sent back by an aborted transaction may find others before it.
-                assert any(one.id < request.id and one.sources_lost for one in queued), (request, queued)
-            self.overtaken += request.state is not RequestState.QUEUED and request.overtook is not None
-
-    def _check_head(self, head: Request | None, live: set[int]) -> None:
-        if head is not self._head:
-            running = self._parts.scheduler.donors(head) if head is not None else []
-            staged = self._parts.scheduler.staged
-            self._head, self._waits = head, 0
-            self._donors = {request.id for request in [*running, *([staged] if staged else [])]}
-        elif head is not None and not self._donors & live:
-            self._waits += 1
-            assert self._waits <= MOST_IDLE_WAITS, f"request {head.id} waits for nobody"
 
 
 @pytest.mark.parametrize("family", ["hybrid", "llama"])
