@@ -27,7 +27,7 @@ import numpy as np
 import ninfer
 from bench.engine.http_overhead import STREAMS, UNIT_SECONDS, SleepingProgram, exact_sleeps, measure
 from bench.support.machine import describe_machine
-from bench.support.other_work import OtherWork
+from bench.support.other_work import MOST_OTHER_WORK, OtherWork
 from ninfer import native
 from ninfer.demo import HYBRID_DIRECTORY
 from ninfer.engine.copies import CopyBudget
@@ -44,8 +44,6 @@ from tests.fixtures.fake_program import FakeProgram
 LIMITS_US = {1: 40.0, 8: 300.0}
 FIRST_BYTE_LIMIT_MS = 5.0
 WARM_UP_ROUNDS = 50
-# A part of all CPU time. Where others use more, a missed limit says nothing about the engine.
-MOST_OTHER_WORK = 0.1
 EXIT_CODES = {"PASS": 0, "FAIL": 1, "INVALID": 75}
 
 

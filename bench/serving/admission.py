@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # so that this als
 from bench.support.common_beginning import CommonBeginning
 from bench.support.engine_admissions import EngineAdmissions, conversation
 from bench.support.machine import describe_machine
-from bench.support.other_work import OtherWork
+from bench.support.other_work import MOST_OTHER_WORK, OtherWork
 from ninfer import native
 from ninfer.frontend.prompt_boundaries import PromptBoundaries
 from ninfer.resources.context_cache_options import ContextCacheOptions
@@ -46,7 +46,6 @@ BRANCHES = 99
 SHARED_PREFIXES = 50
 LIMIT_MS = 2.0
 COUNTED = ("shortlist", "candidates", "plan", "claim", "start")
-MOST_OTHER_WORK = 0.1
 EXIT_CODES = {"PASS": 0, "FAIL": 1, "INVALID": 75}
 SESSION = ReuseKey(session="long")
 

@@ -6,6 +6,9 @@ import os
 import time
 from pathlib import Path
 
+# A part of all CPU time. Where others use more, a missed limit says nothing about what is measured.
+MOST_OTHER_WORK = 0.1
+
 
 class OtherWork:
     """Begins to look when it is made. Processes that this one has started and waited for are its own."""

@@ -10,9 +10,7 @@ import pytest
 import ninfer
 from ninfer import native
 from ninfer.demo import HYBRID_DIRECTORY
-from ninfer.engine.native_model import load_native_model
 from ninfer.errors import CapacityError
-from ninfer.weights.open_model import open_model
 
 PROMPT = np.arange(5, 75, dtype=np.int32)
 
@@ -33,11 +31,6 @@ def options(**fields: object) -> native.ProgramOptions:
     for name, value in (sizes | fields).items():
         setattr(result, name, value)
     return result
-
-
-@pytest.fixture(scope="module")
-def model() -> native.ModelSource:
-    return load_native_model(open_model(HYBRID_DIRECTORY), "auto", 1, None)
 
 
 @pytest.fixture

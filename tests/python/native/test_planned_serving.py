@@ -10,9 +10,6 @@ import pytest
 from numpy.typing import NDArray
 
 from ninfer import native
-from ninfer.demo import HYBRID_DIRECTORY
-from ninfer.engine.native_model import load_native_model
-from ninfer.weights.open_model import open_model
 from tests.python.native.test_checkpoint_bindings import options
 from tests.python.native.test_planning_bindings import TOKENS, endpoint, finished, sampled_after
 
@@ -20,21 +17,11 @@ COLUMNS = native.TargetAssessment.columns()
 FEASIBLE = {native.TargetAssessment.statuses().index(name) for name in ("ready", "needs_transfer")}
 
 
-@pytest.fixture(scope="module")
-def model() -> native.ModelSource:
-    return load_native_model(open_model(HYBRID_DIRECTORY), "auto", 1, None)
-
-
 @pytest.fixture
 def program(model: native.ModelSource) -> Iterator[native.Program]:
     one = native.Program(model, "bf16", options(checkpoint_slots=2))
     yield one
     one.check_invariants()
-
-
-@pytest.fixture
-def session(program: native.Program) -> native.PlanningSession:
-    return native.PlanningSession(program)
 
 
 def fact(row: NDArray[np.int64], name: str) -> int:

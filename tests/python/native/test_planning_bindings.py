@@ -9,17 +9,9 @@ import pytest
 from numpy.typing import NDArray
 
 from ninfer import native
-from ninfer.demo import HYBRID_DIRECTORY
-from ninfer.engine.native_model import load_native_model
-from ninfer.weights.open_model import open_model
 from tests.python.native.test_checkpoint_bindings import options
 
 TOKENS = np.arange(5, 105, dtype=np.int32)
-
-
-@pytest.fixture(scope="module")
-def model() -> native.ModelSource:
-    return load_native_model(open_model(HYBRID_DIRECTORY), "auto", 1, None)
 
 
 @pytest.fixture
@@ -27,11 +19,6 @@ def program(model: native.ModelSource) -> Iterator[native.Program]:
     one = native.Program(model, "bf16", options(checkpoint_slots=3))
     yield one
     one.check_invariants()
-
-
-@pytest.fixture
-def session(program: native.Program) -> native.PlanningSession:
-    return native.PlanningSession(program)
 
 
 def sampled_after(program: native.Program, sequence: int, tokens: NDArray[np.int32]) -> list[float]:

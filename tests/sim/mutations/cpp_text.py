@@ -42,24 +42,24 @@ class CppText:
 
 def closing(code: str, opening: int) -> int:
     """Where the bracket that opens at `opening` is closed."""
-    pairs = {"(": ")", "[": "]", "{": "}"}
-    waiting: list[str] = []
-    for offset in range(opening, len(code)):
-        character = code[offset]
-        if character in pairs:
-            waiting.append(pairs[character])
-        elif waiting and character == waiting[-1]:
-            waiting.pop()
-            if not waiting:
-                return offset
-    raise ValueError(f"no end of the bracket at {opening}")
+    found = _partner(code, range(opening, len(code)), {"(": ")", "[": "]", "{": "}"})
+    if found is None:
+        raise ValueError(f"no end of the bracket at {opening}")
+    return found
 
 
 def opening(code: str, close: int) -> int:
     """Where the bracket that is closed at `close` opens."""
-    pairs = {")": "(", "]": "[", "}": "{"}
+    found = _partner(code, range(close, -1, -1), {")": "(", "]": "[", "}": "{"})
+    if found is None:
+        raise ValueError(f"no beginning of the bracket at {close}")
+    return found
+
+
+def _partner(code: str, way: range, pairs: dict[str, str]) -> int | None:
+    """Where on the way the bracket at its beginning finds its other half; pairs: as they are met on it."""
     waiting: list[str] = []
-    for offset in range(close, -1, -1):
+    for offset in way:
         character = code[offset]
         if character in pairs:
             waiting.append(pairs[character])
@@ -67,7 +67,7 @@ def opening(code: str, close: int) -> int:
             waiting.pop()
             if not waiting:
                 return offset
-    raise ValueError(f"no beginning of the bracket at {close}")
+    return None
 
 
 def _blank(text: str) -> str:
