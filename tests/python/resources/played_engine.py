@@ -19,25 +19,6 @@ ENDPOINT, ANCHOR = CheckpointKind.SESSION_ENDPOINT, CheckpointKind.LONG_ANCHOR
 CLOSURE, REPLAY = CheckpointKind.TURN_CLOSURE, CheckpointKind.RESPONSE_REPLAY
 
 
-@dataclass(frozen=True)
-class FakeBoundaries:
-    """frontend.PromptBoundaries."""
-
-    messages: tuple[FakeMessage, ...] = ()
-    tools_end: int | None = None
-    leading_end: int | None = None
-    turn_closure: int | None = None
-    response_replay: int | None = None
-    markers: tuple[int, ...] = ()
-    raw: bool = False
-
-
-@dataclass(frozen=True)
-class FakeMessage:
-    frontier: int
-    message: int
-
-
 @dataclass
 class Played:
     """A running request."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ninfer.frontend.prompt_boundaries import MessageBoundary, PromptBoundaries
 from ninfer.resources.context_cache_options import ContextCacheOptions
 from ninfer.resources.divergence import AdmittedPrompt
 from ninfer.resources.removal_reason import RemovalReason
@@ -11,12 +12,12 @@ from ninfer.resources.reuse_key import ReuseKey
 from ninfer.resources.reuse_report import Divergence, ReuseReason, Shortfall
 from ninfer.resources.tombstones import Tombstones
 from tests.fixtures.fake_contexts import FakePrompt, digest_of
-from tests.python.resources.played_engine import FakeBoundaries, FakeMessage, PlayedEngine
+from tests.python.resources.played_engine import PlayedEngine
 
 TEXT = list(range(3000))
-RAW = FakeBoundaries(raw=True)
+RAW = PromptBoundaries(raw=True)
 S = ReuseKey(session="s")
-CHAT = FakeBoundaries(messages=tuple(FakeMessage(100 * one, one) for one in range(1, 5)), leading_end=100)
+CHAT = PromptBoundaries(messages=tuple(MessageBoundary(100 * one, one) for one in range(1, 5)), leading_end=100)
 """System, user, assistant, user, assistant: 100 tokens each."""
 
 
@@ -30,7 +31,7 @@ def shortfall(
     tokens: list[int],
     reused: int,
     key: ReuseKey | None = None,
-    boundaries: FakeBoundaries = RAW,
+    boundaries: PromptBoundaries = RAW,
     refused: int = 0,
 ) -> Shortfall:
     key = key or ReuseKey()

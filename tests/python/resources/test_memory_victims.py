@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from ninfer.frontend.prompt_boundaries import PromptBoundaries
 from ninfer.resources.divergence import AdmittedPrompt
 from ninfer.resources.evidence import Evidence
 from ninfer.resources.reuse_key import ReuseKey
 from ninfer.resources.reuse_report import ReuseReason
 from tests.fixtures.fake_contexts import FakePrompt
-from tests.python.resources.played_engine import FakeBoundaries, PlayedEngine
+from tests.python.resources.played_engine import PlayedEngine
 
 TEXT = list(range(300))
 
@@ -76,7 +77,7 @@ def test_an_end_without_room_is_remembered(engine: PlayedEngine) -> None:
 
     def reason(tokens: list[int]) -> ReuseReason | None:
         asked = FakePrompt(tuple(tokens))
-        return engine.manager.divergence(AdmittedPrompt(asked, ReuseKey(), FakeBoundaries(), 0)).reason
+        return engine.manager.divergence(AdmittedPrompt(asked, ReuseKey(), PromptBoundaries(), 0)).reason
 
     assert reason(TEXT[:120]) is ReuseReason.EVICTED
     assert reason(TEXT[:100]) is ReuseReason.EVICTED

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from ninfer.frontend.prompt_boundaries import PromptBoundaries
 from ninfer.resources.context_cache_options import ContextCacheOptions
 from ninfer.resources.evidence import Evidence
 from ninfer.resources.retention import RetentionClass
 from ninfer.resources.reuse_key import ReuseKey
 from ninfer.resources.slot_facts import SlotFacts
-from tests.python.resources.played_engine import ANCHOR, CLOSURE, ENDPOINT, REPLAY, FakeBoundaries, PlayedEngine
+from tests.python.resources.played_engine import ANCHOR, CLOSURE, ENDPOINT, REPLAY, PlayedEngine
 
 TEXT = list(range(3000))
 S = ReuseKey(session="s")
@@ -235,14 +236,14 @@ class TestSharedPrefixes:
     def test_what_is_there_is_not_proposed_again(self, engine: PlayedEngine) -> None:
         request = engine.begin(TEXT[:100])
         engine.capture_shared(request, 50)
-        boundaries = FakeBoundaries(leading_end=50, tools_end=30)
+        boundaries = PromptBoundaries(leading_end=50, tools_end=30)
         facts = engine.manager.capture_facts(request.prompt, ReuseKey(), boundaries)
         assert facts.already_shared == {50}
         assert facts.named == ()
 
     def test_grid_points_need_two_domains(self) -> None:
         engine = PlayedEngine(ContextCacheOptions(auto_prefix_grid=True))
-        boundaries = FakeBoundaries(raw=True)
+        boundaries = PromptBoundaries(raw=True)
         for key, repeated in ((S, set()), (S, set()), (ReuseKey(), {256, 512}), (ReuseKey(), {256, 512})):
             request = engine.begin(TEXT[:600], key)
             facts = engine.manager.capture_facts(request.prompt, key, boundaries)
