@@ -86,8 +86,8 @@ def _divergence(admitted: AdmittedPrompt, nearest: _Nearest) -> Divergence | Non
         return None
     if admitted.boundaries.raw:
         return Divergence(nearest.shared, None)
-    begun = [start.message for start in admitted.boundaries.messages if start.frontier <= nearest.shared]
-    return Divergence(nearest.shared, max(begun, default=0))
+    # What stands before every known beginning is the first message's.
+    return Divergence(nearest.shared, admitted.boundaries.message_at(nearest.shared) or 0)
 
 
 def _nearest(catalog: Catalog, admitted: AdmittedPrompt) -> _Nearest:
