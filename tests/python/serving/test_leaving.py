@@ -87,8 +87,8 @@ def test_leaving_while_the_request_is_being_submitted_cancels(
         return submit(request)  # type: ignore[arg-type]  # whatever the server submits
 
     monkeypatch.setattr(engine, "submit", slow_submit)
-    ask(port, "/v1/completions", stream=True).close()
-    assert inside.wait(10)
+    with closing(ask(port, "/v1/completions", stream=True)):
+        assert inside.wait(10)
     # The server has seen the client leave once a request that came later has been answered.
     with socket.create_connection(("127.0.0.1", port), timeout=10) as other:
         other.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")

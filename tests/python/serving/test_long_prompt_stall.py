@@ -115,15 +115,21 @@ async def arrive(port: int, path: str, body: dict[str, Any]) -> Arrival:
     while min(len(one.times) for one in watched) < 20:
         await asyncio.sleep(0.01)
     connection = await RawConnection.open(port)
-    content = {**body, "stream": True, "return_progress": True} if "completion" in path else body
+    # Reused, it would have no units.
+    computed = {"stream": True, "return_progress": True, "cache_prompt": False}
+    content = {**body, **computed} if "completion" in path else body
     start = time.perf_counter()
     await connection.ask(path, content)
     status, headers = await connection.head()
     reports = Watched()
     if headers.get("transfer-encoding") == "chunked":
         while len(reports.times) < UNITS:
-            if "prompt_progress" in json.loads((await connection.piece()).removeprefix(b"data: ")):
-                reports.times.append(time.perf_counter())
+            # Events that were ready at the same time come as one piece.
+            events = [
+                json.loads(event.removeprefix(b"data: ")) for event in (await connection.piece()).split(b"\n\n")[:-1]
+            ]
+            assert events, "the stream ended before its units were seen"
+            reports.times.extend(time.perf_counter() for event in events if "prompt_progress" in event)
     end = time.perf_counter()
     await connection.close()
     # The gap in which the answer came ends with the next piece.
