@@ -1,4 +1,4 @@
-"""The options of the prompt cache, which only a server has."""
+"""The options of the prompt cache, for the commands that answer more than once."""
 
 from __future__ import annotations
 

@@ -10,18 +10,19 @@ from typing import Annotated, Any
 
 import typer
 
-from ninfer.cli.conversation import LocalConversation
 from ninfer.cli.flag_groups import count, flag
+from ninfer.cli.local_conversation import LocalConversation
+from ninfer.cli.local_engine import LocalEngine
 from ninfer.cli.machine_report import machine_report
 from ninfer.cli.terminal_text import one_line
+from ninfer.config.engine_options import EngineOptions
 from ninfer.demo import HYBRID_DIRECTORY
-from ninfer.engine.engine import load
 from ninfer.frontend.reasoning_parser import ReasoningDelta
 
 # What the demo model says on every machine that computes rightly.
 _GREETING = "hello."
 _ANSWER = "hello! how can i help you?"
-_CONTEXT = 256
+_SMALL = EngineOptions(max_context=256, kv_capacity=256, context_cache=False)
 
 
 def doctor(
@@ -44,7 +45,7 @@ def _model_check() -> dict[str, Any]:
     """Loads the demo model of the package and lets it answer: what it takes to run a model is then all there."""
     start = time.monotonic()
     try:
-        with load(HYBRID_DIRECTORY, max_context=_CONTEXT, kv_capacity=_CONTEXT) as engine:
+        with LocalEngine.load(HYBRID_DIRECTORY, _SMALL) as engine:
             said = sum(LocalConversation(engine).say(_GREETING), ReasoningDelta()).content
     except Exception as error:  # whatever it is, it is the answer
         return {"works": False, "reason": one_line(f"{type(error).__name__}: {error}")}

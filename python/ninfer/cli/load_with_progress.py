@@ -9,8 +9,8 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
-from ninfer.cli.engine_flags import EngineFlags
-from ninfer.engine.engine import Engine, load
+from ninfer.cli.local_engine import LocalEngine
+from ninfer.config.engine_options import EngineOptions
 
 
 class LoadProgress:
@@ -39,7 +39,7 @@ class LoadProgress:
             self._bar.stop()
 
 
-def load_with_progress(path: Path, flags: EngineFlags) -> Engine:
-    """`ninfer.load`, with a progress bar on stderr if that is a terminal."""
+def load_with_progress(path: Path, options: EngineOptions) -> LocalEngine:
+    """An engine that computes, with a progress bar on stderr if that is a terminal. Raises what loading raises."""
     with LoadProgress() as bar:
-        return load(path, progress=bar.show, **flags.as_options())
+        return LocalEngine.load(path, options, bar.show)

@@ -8,15 +8,16 @@ from typing import Annotated, TextIO
 
 import typer
 
-from ninfer.cli.conversation import LocalConversation
 from ninfer.cli.engine_flags import EngineFlags
 from ninfer.cli.flag_groups import with_flags
 from ninfer.cli.load_with_progress import load_with_progress
+from ninfer.cli.local_conversation import LocalConversation
 from ninfer.cli.model_choice import DemoOption, model_path
 from ninfer.cli.remote_conversation import RemoteConversation
 from ninfer.cli.remote_flags import ApiKeyOption, UrlOption, remote_server
 from ninfer.cli.sampling_flags import MaxTokens, Seed, Temperature, sampling_fields
 from ninfer.cli.terminal_text import visible
+from ninfer.config.engine_options import EngineOptions
 from ninfer.frontend.reasoning_parser import ReasoningDelta
 
 
@@ -39,7 +40,10 @@ def run_prompt(
         with remote_server(url, api_key, model, demo) as server:
             _answer(RemoteConversation(server, sampling=sampling).say(prompt))
         return
-    with load_with_progress(model_path(model, demo if model or demo else "hybrid"), engine_flags) as engine:
+    path = model_path(model, demo if model or demo else "hybrid")
+    # Nobody asks again.
+    options = EngineOptions.from_mapping({**engine_flags.as_options(), "context_cache": False})
+    with load_with_progress(path, options) as engine:
         _answer(LocalConversation(engine, sampling=sampling).say(prompt))
 
 

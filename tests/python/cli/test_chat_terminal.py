@@ -8,6 +8,7 @@ from collections.abc import Generator
 import pytest
 
 from ninfer.cli.chat_terminal import ChatTerminal
+from ninfer.cli.conversation import Conversation, Message
 from ninfer.cli.terminal_text import Style, one_line, visible, write_styled
 from ninfer.cli.turn_cost import TurnCost
 from ninfer.errors import RequestError
@@ -22,18 +23,15 @@ class Terminal(io.StringIO):
         return True
 
 
-class ScriptedConversation:
+class ScriptedConversation(Conversation):
     """Says its script for every turn; a turn that is called `refuse` is refused."""
 
     def __init__(self, script: list[ReasoningDelta]) -> None:
+        super().__init__()
         self.script = script
-        self.last: TurnCost | None = None
 
-    def clear(self) -> None:
-        self.last = None
-
-    def say(self, text: str) -> Generator[ReasoningDelta]:
-        if text == "refuse":
+    def _answer(self, messages: list[Message]) -> Generator[ReasoningDelta]:
+        if messages[-1]["content"] == "refuse":
             raise RequestError("messages", "refused")
         yield from self.script
         self.last = TurnCost(9, 4, 5, 7, "stop", prompt_rate=123.4, answer_rate=None)

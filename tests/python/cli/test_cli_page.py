@@ -15,6 +15,7 @@ from ninfer.cli.serve_app import serve_app
 PAGE = Path(__file__).resolve().parents[3] / "docs/reference/cli.md"
 ROW = re.compile(r"^\| `(--[a-z-]+)` \| (?:`(NINFER_[A-Z_]+)`)? ?\| ([^|]+) \| [^|]+ \|$")
 SECTIONS = {"chat": "ninfer chat", "run": "ninfer run", "doctor": "ninfer doctor", "serve": "ninfer-serve"}
+WITH_CACHE = ("serve", "chat")
 # Read by the command itself, since either of two says which model.
 OWN_VARIABLES = {("serve", "--demo"): "NINFER_DEMO"}
 
@@ -41,6 +42,8 @@ def test_the_tables_are_the_options(command: str) -> None:
     tables = documented(SECTIONS[command])
     if command != "doctor":
         tables |= documented("The loaded model")
+    if command in WITH_CACHE:
+        tables |= documented("The prompt cache")
     options = offered(command)
     assert tables.keys() == options.keys()
     assert {name: row[0] for name, row in tables.items()} == {name: row[0] for name, row in options.items()}

@@ -74,7 +74,7 @@ def test_a_machine_on_which_no_model_runs_fails(monkeypatch: pytest.MonkeyPatch)
     def no_memory(*_: Any, **__: Any) -> None:
         raise CapacityError("one KV page needs 2 bytes, 1 is free")
 
-    monkeypatch.setattr(doctor_module, "load", no_memory)
+    monkeypatch.setattr(doctor_module.LocalEngine, "load", no_memory)
     result = CliRunner().invoke(app, ["doctor", "--json"])
     assert result.exit_code == 1
     check = json.loads(result.stdout)["model_check"]

@@ -9,24 +9,13 @@ import pytest
 import typer
 
 from ninfer.cli.app import app
+from ninfer.cli.cache_flags import CACHE_FLAG_NAMES, CacheFlags
 from ninfer.cli.engine_flags import FLAG_NAMES, EngineFlags
 from ninfer.config.engine_options import EngineOptions
 from tests.fixtures.ninfer_command import run
 
 # `chat` and `run` answer one request at a time and have --max-tokens.
-SERVER_ONLY = {
-    "max_concurrency",
-    "default_max_tokens",
-    "context_cache",
-    "device_state_slots",
-    "host_cache_mib",
-    "max_private_continuations",
-    "max_shared_prefixes",
-    "max_long_anchors_per_continuation",
-    "auto_long_anchors",
-    "auto_prefix_grid",
-    "endpoint_anchors",
-}
+SERVER_ONLY = {"max_concurrency", "default_max_tokens"}
 BAD_VALUES = {
     "device": "cuda",
     "threads": "0",
@@ -41,15 +30,18 @@ BAD_VALUES = {
 
 
 def test_flags_are_the_engine_options_with_their_defaults() -> None:
-    assert set(FLAG_NAMES) == {field.name for field in fields(EngineOptions)} - SERVER_ONLY
-    assert EngineOptions.from_mapping(EngineFlags().as_options()) == EngineOptions()
+    names = [*FLAG_NAMES, *CACHE_FLAG_NAMES]
+    assert sorted(names) == sorted({field.name for field in fields(EngineOptions)} - SERVER_ONLY)
+    assert EngineOptions.from_mapping({**EngineFlags().as_options(), **CacheFlags().as_options()}) == EngineOptions()
 
 
-@pytest.mark.parametrize("command", ["chat", "run"])
-def test_commands_that_load_a_model_offer_every_flag(command: str) -> None:
+# `run` answers once.
+@pytest.mark.parametrize(("command", "names"), [("chat", (*FLAG_NAMES, *CACHE_FLAG_NAMES)), ("run", FLAG_NAMES)])
+def test_commands_that_load_a_model_offer_every_flag(command: str, names: tuple[str, ...]) -> None:
     parser = typer.main.get_command(app).commands[command]  # type: ignore[attr-defined]  # it is a group
     found = {option.name: (option.opts, option.envvar) for option in parser.params}
-    for name in FLAG_NAMES:
+    assert command == "chat" or not found.keys() & set(CACHE_FLAG_NAMES)
+    for name in names:
         assert found[name] == ([f"--{name.replace('_', '-')}"], f"NINFER_{name.upper()}")
 
 

@@ -71,8 +71,8 @@ def port(path: str) -> Iterator[int]:
 def test_every_block_is_run_by_somebody() -> None:
     texts = [one.text for one in examples()]
     assert texts.count(SERVER) == 1
-    assert [one.language for one in ASKING] == ["sh", "python", "sh", "python"]
-    assert [bool(one.expected) for one in ASKING] == [True] * 4
+    assert [one.language for one in ASKING] == ["sh", "python", "sh", "python", "sh"]
+    assert [bool(one.expected) for one in ASKING] == [True] * 5
     assert "listening on http://127.0.0.1:8080" in (ROOT / "README.md").read_text("utf-8")
 
 

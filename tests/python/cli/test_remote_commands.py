@@ -15,6 +15,7 @@ from tests.fixtures.ninfer_server import free_port, ninfer_serve
 from tests.python.cli.test_terminal_session import CTRL_C, CTRL_D, chat_session
 
 KEY = "sesame"
+COST = r"\[prompt (\d+) tokens, cached (.+?), computed (\d+) at \d+/s; answer \d+ at \d+/s; stop\]"
 LINES = "my name is Karin.\nwhat is my name?\n/clear\nwhat is 12 plus 30?\n"
 
 
@@ -41,10 +42,18 @@ def test_a_remote_conversation_is_the_local_one(url: str) -> None:
     assert remote.returncode == 0, remote.stderr
     assert without_costs(remote.stdout) == without_costs(local.stdout)
     assert "your name is Karin." in remote.stdout
-    costs = re.findall(
-        r"\[prompt (\d+) tokens, cached 0, computed (\d+) at \d+/s; answer \d+ at \d+/s; stop\]", local.stdout
-    )
-    assert len(costs) == 3 and all(prompt == computed for prompt, computed in costs)
+    assert len(re.findall(COST, local.stdout)) == len(re.findall(COST, remote.stdout)) == 3
+
+
+def test_what_is_reused_is_said_in_the_same_words(url: str) -> None:
+    """Of a conversation that nobody else begins like."""
+    system = ("--system", "you answer in few words and never guess what was not said before.")
+    costs = [
+        re.findall(COST, run("chat", *where, *system, text=LINES).stdout)
+        for where in (("--demo",), ("--url", url, "--api-key", KEY))
+    ]
+    assert costs[0] == costs[1] and len(costs[0]) == 3
+    assert costs[0][0][1] == "0" and all("device, " in cached for _, cached, _ in costs[0][1:])
 
 
 def test_options_reach_the_server(url: str) -> None:
