@@ -37,6 +37,7 @@ void RecoveryRecipes::add_node(CheckpointHandle handle, const Checkpoint& checkp
 void RecoveryRecipes::append(const Question& question, std::vector<RecoveryRecipe>& recipes) {
     placed_.assign(nodes_.size(), {});
     ++questions_;
+    restored_counted_ = false;
     mark_changed(question);
     for (const std::int32_t node : node_of_member_)
         if (node != kOutside && is_asked(node, question)) append_of(node, question, recipes);
@@ -70,7 +71,7 @@ const RecoveryRecipes::Placed& RecoveryRecipes::placed(std::int32_t index, const
     Placed& placed = placed_[static_cast<std::size_t>(index)];
     if (placed.known) return placed;
     const Node& node = nodes_[static_cast<std::size_t>(index)];
-    placed = node.member == kOutside ? place_outside(node) : place_member(node, question);
+    placed = node.member == kOutside ? place_outside(node, question) : place_member(node, question);
     placed.known = true;
     return placed;
 }
@@ -87,13 +88,31 @@ RecoveryRecipes::Placed RecoveryRecipes::place_member(const Node& node, const Qu
     return placed;
 }
 
-RecoveryRecipes::Placed RecoveryRecipes::place_outside(const Node& node) const {
+void RecoveryRecipes::count_restored(const Question& question) {
+    if (restored_counted_) return;
+    restored_counted_ = true;
+    restored_pages_.clear();
+    question.projector->for_each_segment_change([&](const DomainRun& run, const SegmentChange& change) {
+        if (change.restore.size() > 0) restored_pages_[run.id.value] += change.restore.size();
+    });
+}
+
+// It keeps what it has, and pages that it shares with the source come back with that.
+RecoveryRecipes::Placed RecoveryRecipes::place_outside(const Node& node, const Question& question) {
     const Checkpoint& checkpoint = *state_.owners.find(node.checkpoint).value();
     const SpaceFacts facts = state_.stores.kv().facts(checkpoint.kv).value();
     Placed placed;
     placed.survives = true;
     placed.frontier = checkpoint.frontier;
     placed.pages_missing = facts.pages - facts.pages_on_device;
+    if (placed.pages_missing > 0) {
+        count_restored(question);
+        state_.stores.kv().for_each_run(checkpoint.kv, [&](const RunFacts& run) {
+            const auto restored = restored_pages_.find(run.run.value);
+            if (restored != restored_pages_.end()) placed.pages_missing -= restored->second;
+        });
+        NINFER_ASSERT_LE(0, placed.pages_missing);
+    }
     placed.image_missing =
         state_.stores.has_images() && !state_.stores.images().find(checkpoint.image).value()->on_device();
     return placed;

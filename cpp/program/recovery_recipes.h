@@ -29,8 +29,9 @@ struct RecoveryRecipe {
 };
 
 // The recipes of a domain's checkpoints: itself if it survives; every other survivor with the same beginning, found by
-// shared runs of their ledgers; root. A recipe that restores no less and computes no less than another one is left out
-// (copies within the device are not compared).
+// shared runs of their ledgers; root. Without recurrent layers a base may also serve with the beginning that one of its runs
+// ends. A recipe that restores no less and computes no less than another one is left out (copies within the device are not
+// compared).
 class RecoveryRecipes {
    public:
     explicit RecoveryRecipes(ContextState& state) : state_(state) {}
@@ -86,10 +87,11 @@ class RecoveryRecipes {
     template <typename Run>
     const std::vector<Base>& bases_of(RunId id, const Run& run, const Question& question);
     void mark_changed(const Question& question);
+    void count_restored(const Question& question);
     bool is_asked(std::int32_t node, const Question& question);
     const Placed& placed(std::int32_t node, const Question& question);
     Placed place_member(const Node& node, const Question& question) const;
-    Placed place_outside(const Node& node) const;
+    Placed place_outside(const Node& node, const Question& question);
     void append_of(std::int32_t node, const Question& question, Recipes& recipes);
     CopyWork restored(const Placed& placed, std::int64_t base_frontier) const;
     RecoveryRecipe recipe(const Node& node, const Node& base, const Placed& placed, std::int64_t base_frontier) const;
@@ -101,7 +103,9 @@ class RecoveryRecipes {
     std::unordered_map<std::int32_t, RunBases> bases_of_run_;
     std::int64_t questions_ = 0;
     std::unordered_set<std::int32_t> marked_runs_;  // of the changed ones
-    std::vector<Placed> placed_;                    // [node] of the present question
+    bool restored_counted_ = false;
+    std::unordered_map<std::int32_t, std::int64_t> restored_pages_;  // [run of pages] that the new sequence needs
+    std::vector<Placed> placed_;                                     // [node] of the present question
 };
 
 }  // namespace ninfer

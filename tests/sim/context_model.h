@@ -17,6 +17,7 @@
 #include "cpp/transaction/resource_axes.h"
 #include "tests/sim/model_target.h"
 #include "tests/sim/store_model.h"
+#include "tests/sim/token_list.h"
 
 namespace ninfer::sim {
 
@@ -44,8 +45,6 @@ struct ViewRecord {
     PageKey tail_source = 0;  // its last page waits for a copy of this one
     std::vector<PageKey> pages = {};
 };
-
-using TokenList = std::vector<std::int32_t>;
 
 // What a sequence took over, and what of it must not be lost before it has computed.
 struct TakeoverRecord {

@@ -2,6 +2,7 @@
 
 // How the models call what the stores have.
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -18,5 +19,7 @@ std::vector<Key> keys_of(const Map& map) {
     for (const auto& [key, item] : map) keys.push_back(key);
     return keys;
 }
+
+inline bool contains(const std::vector<Key>& keys, Key key) { return std::ranges::find(keys, key) != keys.end(); }
 
 }  // namespace ninfer::sim

@@ -9,6 +9,7 @@
 #include "cpp/program/resource_result.h"
 #include "cpp/transaction/resource_projection.h"
 #include "tests/sim/store_model.h"
+#include "tests/sim/token_list.h"
 
 namespace ninfer::sim {
 
@@ -68,7 +69,7 @@ struct ModelTransition {
     ImageActivation image = ImageActivation::kNone;
     bool pinned = false;  // something that changes is
     std::vector<Key> owners_gone;
-    std::vector<std::int32_t> source_tokens;
+    TokenList source_tokens;
     Key source_owner = 0;
     CheckpointKind source_kind = CheckpointKind::kLongAnchor;
     std::map<Key, Key> now;  // of the plan's checkpoints, as they are called now; 0: gone

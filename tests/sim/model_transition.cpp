@@ -10,8 +10,6 @@ int index_in(const ViewRecord& view, PageKey page) {
     return found == view.pages.end() ? -1 : static_cast<int>(found - view.pages.begin());
 }
 
-bool contains(const std::vector<Key>& keys, Key key) { return std::ranges::find(keys, key) != keys.end(); }
-
 // Decides, page by page and image by image, what becomes of each.
 class Decision {
    public:
@@ -357,6 +355,13 @@ void advance_transition(ContextModel& model, const FaultyCopyEngine* engine) {
         const bool waits = transition.phase == ModelPhase::kInFlight || transition.phase == ModelPhase::kDraining;
         if (waits && transition.phase == before && transition.round == round) return;
     }
+}
+
+ContextModel reached(const ContextModel& model, const ModelNeed& need, const ModelTarget& target) {
+    ContextModel copy = model;
+    copy.transition = decide(model, need, target);
+    while (!copy.transition->ended()) step_transition(copy, nullptr);
+    return copy;
 }
 
 ModelProjection project(const ContextModel& model, const ModelNeed& need, const ModelTarget& target) {

@@ -28,6 +28,8 @@ struct ModelProjection {
 ModelTransition decide(const ContextModel& model, const ModelNeed& need, const ModelTarget& target);
 
 ModelProjection project(const ContextModel& model, const ModelNeed& need, const ModelTarget& target);
+// The model when the target has been carried out, whether or not it fits, before anything is published.
+ContextModel reached(const ContextModel& model, const ModelNeed& need, const ModelTarget& target);
 
 // The model's transition; what the engine has done with the copies decides. The publication is left to the caller, and so
 // are the new names of shortened checkpoints.

@@ -5,6 +5,7 @@
 
 #include "tests/sim/placement_operations.h"
 #include "tests/sim/planning_problem.h"
+#include "tests/sim/recovery_check.h"
 
 namespace ninfer::sim {
 namespace {
@@ -66,6 +67,18 @@ class Planning {
         if (is_short && !never && listed.empty()) check_nothing_left(target);
         return listed;
     }
+
+    // Of some of its targets at once, in any order.
+    void compare_recoveries() {
+        constexpr int kMostTogether = 3;
+        std::vector<KnownTarget> known;
+        for (const auto& [target, id] : known_) known.push_back({id, &target});
+        std::vector<KnownTarget> asked;
+        for (int i = sim_.random.between(1, kMostTogether); i > 0; --i)
+            asked.push_back(known[static_cast<std::size_t>(sim_.random.below(static_cast<int>(known.size())))]);
+        check_recoveries(sim_, problem_, asked);
+    }
+    void compare_baseline(int option) { check_baseline(sim_, problem_, option); }
 
     TargetAssessment assess(TargetId target) {
         sim_.begin(PartOperation::kAssess);
@@ -279,7 +292,10 @@ std::optional<bool> plan_once(ProgramSim& sim) {
     if (!planning.open()) return std::nullopt;
     const int option = draw_option(sim, problem);
     const TargetId start = sim.random.percent(10) ? planning.maximal(option) : planning.identity(option);
+    constexpr int kRecoveryPercent = 40;
+    if (sim.random.percent(kRecoveryPercent)) planning.compare_baseline(option);
     const TargetAssessment sealed = walk(sim, planning, start);
+    if (sim.random.percent(kRecoveryPercent)) planning.compare_recoveries();
     if (!sealed.feasible()) return std::nullopt;
     return sealed.status == TargetStatus::kNeedsTransfer;
 }

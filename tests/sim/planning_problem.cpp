@@ -14,8 +14,6 @@ using enum RefusalKind;
 
 constexpr Refusal kNotThere{kStaleHandle, 1, 0};
 
-bool contains(const std::vector<Key>& keys, Key key) { return std::ranges::find(keys, key) != keys.end(); }
-
 int pages_for_request(const SequenceRequest& request) {
     return pages_for(static_cast<int>(request.tokens)) + static_cast<int>(request.captures);
 }
@@ -55,7 +53,7 @@ Expected find_room(const ProgramSim& sim, Key sequence, Tier tier, bool finishes
 int common_prefix(const TokenList& left, const TokenList& right) {
     const auto most = std::min(left.size(), right.size());
     std::size_t same = 0;
-    while (same < most && left[same] == right[same]) ++same;
+    while (same < most && left[same].id == right[same].id) ++same;
     return static_cast<int>(same);
 }
 
@@ -99,7 +97,7 @@ TokenList draw_prompt(ProgramSim& sim, Key from) {
         prompt.resize(static_cast<std::size_t>(sim.random.between(1, static_cast<int>(prompt.size()))));
     const auto more = draw_tokens(sim, sim.random.percent(15) ? sim.random.below(3) : sim.random.between(1, 50));
     prompt.insert(prompt.end(), more.begin(), more.end());
-    if (prompt.empty()) prompt.push_back(1);
+    if (prompt.empty()) prompt = draw_tokens(sim, 1);
     return prompt;
 }
 
@@ -116,9 +114,10 @@ std::vector<AdmissionCandidate> draw_candidates(ProgramSim& sim, const TokenList
     for (const CandidateSource& source : sources)
         if (!expected) expected = sim.no_checkpoint(source.checkpoint.value);
     const IdentityHeader header = header_of(salt);
+    const auto ids = ids_of(prompt);
     sim.begin(PartOperation::kVerify);
     const auto found =
-        sim.attempt(expected, [&] { return verify_candidates(*sim.state, {&header, prompt, {}}, sources); });
+        sim.attempt(expected, [&] { return verify_candidates(*sim.state, {&header, ids, {}}, sources); });
     if (!found) return std::vector<AdmissionCandidate>(1, AdmissionCandidate{.prompt_tokens = std::ssize(prompt)});
     if (!std::ranges::equal(expected_candidates(sim, prompt, salt, sources), *found, same))
         throw SimFailure("other candidates than expected");

@@ -144,8 +144,8 @@ class ProgramCheck {
     // --- who there is -----------------------------------------------------------------------------------------------
     void check_ledger(LedgerId ledger, const TokenList& tokens) {
         expect_equal(std::ssize(tokens), state_.stores.ledgers().length(ledger).value(), "length of a ledger");
-        TokenList found(tokens.size());
-        if (!state_.stores.ledgers().read(ledger, 0, found) || found != tokens)
+        std::vector<std::int32_t> found(tokens.size());
+        if (!state_.stores.ledgers().read(ledger, 0, found) || found != ids_of(tokens))
             throw SimFailure("a ledger has other tokens");
     }
 

@@ -56,6 +56,8 @@ std::vector<CoverageTable::OperationCase> part_operations() {
         {"session.list"},
         {"session.degrade", refusals({kStaleHandle, kBackwards, kNoTargets})},
         {"session.assess"},
+        {"session.assess_many"},
+        {"session.baseline"},
         {"session.seal", kOfStores | kOfSerial | refusals({kOverContext, kNoLane})},
         {"session.start", kOfStores | kOfSerial | refusals({kTransactionOpen, kStaleRevision, kOverReservation}),
          kTakenMeanwhile},
@@ -139,7 +141,7 @@ std::vector<std::uint64_t> values_of_tokens(const TokenList& tokens, int frontie
     std::vector<std::uint64_t> values;
     std::uint64_t chain = 1;
     for (int i = 0; i < frontier; ++i) {
-        chain = mix(chain ^ static_cast<std::uint64_t>(tokens[static_cast<std::size_t>(i)] + 1));
+        chain = mix(chain ^ static_cast<std::uint64_t>(tokens[static_cast<std::size_t>(i)].id + 1));
         values.push_back(chain);
     }
     return values;

@@ -21,7 +21,20 @@ namespace ninfer::sim {
 using Expected = std::optional<Refusal>;  // empty: the operation is done
 
 // Operations that come as parts of another one. In the table they stand before those that are drawn.
-enum class PartOperation { kVerify, kOpen, kIdentity, kMaximal, kList, kDegrade, kAssess, kSeal, kStart, kCount };
+enum class PartOperation {
+    kVerify,
+    kOpen,
+    kIdentity,
+    kMaximal,
+    kList,
+    kDegrade,
+    kAssess,
+    kAssessMany,
+    kBaseline,
+    kSeal,
+    kStart,
+    kCount
+};
 std::vector<CoverageTable::OperationCase> part_operations();
 // Those that are drawn, in the order of their list.
 enum class DrawnOperation {
@@ -70,6 +83,7 @@ class ProgramSim {
     std::deque<WaitingPlan> plans;
     PlanningSession session;
     TargetId last_target;
+    std::uint64_t tokens_born = 0;
     std::map<PageKey, Key> page_names;  // handles of the stores, learned at the first look
     std::map<ImageKey, Key> image_names;
 

@@ -8,6 +8,8 @@ constexpr std::int64_t kWaysPerMillionSteps = 200;
 // A capture is planned, has to wait for somebody else's copies, nobody cancels it and none of them fails, and its sequence
 // goes on meanwhile: four things that are rare by themselves.
 constexpr std::int64_t kSkippedPerMillionSteps = 20;
+// Without recurrent layers alone, and where the base lies on both tiers in one run.
+constexpr std::int64_t kPartsPerMillionSteps = 100;
 
 }  // namespace
 
@@ -53,10 +55,21 @@ std::vector<CoverageTable::SituationCase> program_situations(bool faults) {
                              "target infeasible",
                              "maximal target",
                              "option left out",
-                             "stale plan"})
+                             "stale plan",
+                             "recoveries of a target compared",
+                             "recoveries of a baseline compared",
+                             "recovery: ready at once",
+                             "recovery: restored as a whole",
+                             "recovery: from another",
+                             "recovery: from root",
+                             "recovery: several ways",
+                             "recovery: from a part",
+                             "recovery: told as more than it is"})
         all.push_back({name, kWaysPerMillionSteps});
     for (const ProgramSituation rare : {ProgramSituation::kCaptureSkipped, ProgramSituation::kFinishSkipped})
         all[static_cast<std::size_t>(rare)].per_million_steps = kSkippedPerMillionSteps;
+    for (const ProgramSituation rare : {ProgramSituation::kRecoveredInPart, ProgramSituation::kRecoveryOverstated})
+        all[static_cast<std::size_t>(rare)].per_million_steps = kPartsPerMillionSteps;
     if (faults) return all;
     for (int round = 0; round < kRounds; ++round)
         all[static_cast<std::size_t>(situation_of_round(round, RoundEnding::kCopyFailed))].name.clear();

@@ -57,6 +57,15 @@ enum class ProgramSituation {
     kMaximal,
     kLeftOut,
     kStalePlan,
+    kRecoveriesCompared,  // of a target, with the model's
+    kBaselinesCompared,
+    kReadyAtOnce,  // recoveries: nothing is restored or computed
+    kRestoredWhole,
+    kRecoveredFromAnother,  // or from its own beginning
+    kRecoveredFromRoot,
+    kSeveralRecoveries,   // of one checkpoint
+    kRecoveredInPart,     // from the beginning of one that has more
+    kRecoveryOverstated,  // fewer pages are missing below the base's frontier than are told
     kCount,
 };
 

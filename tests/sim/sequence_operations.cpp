@@ -176,7 +176,8 @@ void add_job(ProgramSim& sim, JobRecord job) {
 
 TokenList draw_tokens(ProgramSim& sim, int count) {
     TokenList tokens;
-    for (int i = 0; i < count; ++i) tokens.push_back(sim.random.below(static_cast<int>(sim.sizes.vocab_size)));
+    for (int i = 0; i < count; ++i)
+        tokens.push_back({sim.random.below(static_cast<int>(sim.sizes.vocab_size)), ++sim.tokens_born});
     return tokens;
 }
 
@@ -321,7 +322,8 @@ void run_sequence_unit(ProgramSim& sim, Key key) {
     Sequence& real = sim.state->sequences.at(SequenceHandle{key});
     const int more = std::min(wanted, record.reserved - static_cast<int>(record.tokens.size()));
     const TokenList tokens = draw_tokens(sim, more);
-    must(sim.state->stores.ledgers().append(real.ledger, {tokens, {}, TokenOrigin::kPrompt}), "a unit's tokens");
+    must(sim.state->stores.ledgers().append(real.ledger, {ids_of(tokens), {}, TokenOrigin::kPrompt}),
+         "a unit's tokens");
     real.length += more;
     record.tokens.insert(record.tokens.end(), tokens.begin(), tokens.end());
     const int uncomputed = static_cast<int>(record.tokens.size()) - record.computed;

@@ -185,5 +185,27 @@ TEST_F(PlanningTest, WhoLosesABaseHasItsRecoveriesTold) {
     EXPECT_EQ(after[1].base, CheckpointHandle{});
 }
 
+// Its owner may not be touched, and so it is outside: but what the source restores it has as well.
+TEST_F(PlanningTest, ABaseOutsideHasThePagesThatTheSourceRestores) {
+    build({.pages = 16, .checkpoint_slots = 6, .host_pages = 16});
+    const auto made = make_lineage(world());
+    const auto other = world().extend(made.anchor, world().make_tokens(100));
+    commit(degrade(ask(NoPublication{}),
+                   {pages_to_host(made.anchor), pages_to_host(made.endpoint), pages_to_host(other),
+                    step(DegradationKind::kImageToHost, made.anchor), step(DegradationKind::kImageToHost, other)}));
+    const Tokens prompt = ContextWorld::joined(world().tokens_of(made.endpoint), world().make_tokens(1));
+    const auto found = candidates(prompt, {{made.endpoint}});
+    const std::vector options{root(64), admission(found[1], 256)};
+    must(session().open(options, std::vector{world().owner_of(made.anchor)}));
+    const auto before = of(must(session().baseline(0)), other);
+    const auto after = of(must(session().baseline(1)), other);
+    ASSERT_EQ(before.size(), 3U);
+    ASSERT_EQ(after.size(), 3U);
+    EXPECT_EQ(before[1].base, made.anchor);
+    EXPECT_EQ(after[1].base, made.anchor);
+    EXPECT_EQ(before[1].to_device.operations, 2) << "page and image";
+    EXPECT_EQ(after[1].to_device.operations, 1) << "the source has brought the page back";
+}
+
 }  // namespace
 }  // namespace ninfer
