@@ -188,6 +188,6 @@ def _without_close(
 def _reach(candidate: CaptureCandidate, boundaries: Boundaries, situation: CaptureSituation) -> int:
     """How many tokens a later prompt that starts from there may share with this one.
 
-    Whoever asks again, or goes on after the answer, shares the opener of the answer too; all others part at a boundary.
+    Whoever goes on after the answer shares the opener of the answer too; all others part at a boundary.
     """
-    return situation.prompt_tokens - 1 if candidate.frontier == boundaries.response_replay else candidate.frontier
+    return situation.prompt_tokens if candidate.frontier == boundaries.response_replay else candidate.frontier

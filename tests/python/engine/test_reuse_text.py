@@ -1,0 +1,182 @@
+"""What clients do, in text, through the demo model's chat template: the ideal of D-33, and warm = cold in all logits.
+
+The hybrid speaks for itself; a random Llama behind the same template says what it happens to say.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ninfer.config.engine_options import EngineOptions
+from ninfer.demo import HYBRID_DIRECTORY
+from ninfer.engine.engine import load_model
+from ninfer.engine.loaded_model import LoadedModel
+from tests.fixtures.seed import SEED
+from tests.fixtures.text_talk import WEATHER, Client, Message, TextTalk
+from tests.fixtures.tiny_models import TinyFiles, TinyLlama, write_tiny_model
+
+SIZES: dict[str, Any] = {"threads": 1, "max_context": 4096, "kv_capacity": 131072, "prefill_chunk": 128}
+FRONTEND = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
+CLIENTS = {
+    "keeps": Client(keeps_reasoning=True, parses_calls=True),
+    "strips": Client(keeps_reasoning=False, parses_calls=True),
+    "as text": Client(keeps_reasoning=False, parses_calls=False),
+}
+MakeTalk = Callable[..., TextTalk]
+
+
+@pytest.fixture(scope="module")
+def directories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    llama = tmp_path_factory.mktemp("text") / "llama"
+    write_tiny_model(llama, TinyLlama(vocab=1536), SEED, TinyFiles(tokenizer=False))
+    for file in FRONTEND:
+        shutil.copy(HYBRID_DIRECTORY / file, llama / file)
+    return {"hybrid": HYBRID_DIRECTORY, "llama": llama}
+
+
+@pytest.fixture(scope="module")
+def cold_models(directories: dict[str, Path]) -> dict[str, LoadedModel]:
+    return {name: load(path, context_cache=False) for name, path in directories.items()}
+
+
+@pytest.fixture
+def make_talk(
+    request: pytest.FixtureRequest, directories: dict[str, Path], cold_models: dict[str, LoadedModel]
+) -> Iterator[MakeTalk]:
+    print(f"NINFER_TEST_SEED={SEED}")
+    made: list[TextTalk] = []
+
+    def make(family: str = "hybrid", client: str = "keeps", **more: Any) -> TextTalk:
+        seed = f"{SEED} {request.node.nodeid}"
+        model = load(directories[family])
+        made.append(TextTalk(model, replace(cold_models[family]), seed, CLIENTS[client], **more))
+        return made[-1]
+
+    yield make
+    for talk in made:
+        print(f"missing at most {talk.worst}")
+        talk.engine.warm.check()
+
+
+def load(path: Path, **more: Any) -> LoadedModel:
+    return load_model(path, EngineOptions(host_cache_mib=256, **SIZES, **more), datetime.now)
+
+
+@pytest.fixture(params=["hybrid-keeps", "hybrid-strips", "llama-keeps"])
+def talk(request: pytest.FixtureRequest, make_talk: MakeTalk) -> TextTalk:
+    family, _, client = request.param.partition("-")
+    return make_talk(family, client)
+
+
+def system(talk: TextTalk, words: int) -> Message:
+    return {"role": "system", "content": talk.text(words)}
+
+
+def test_a_conversation_goes_on(talk: TextTalk) -> None:
+    messages = [system(talk, 60)]
+    for _ in range(6):
+        messages = talk.turn(messages)
+
+
+def test_an_answer_is_made_again(talk: TextTalk) -> None:
+    messages = talk.turn(talk.turn([system(talk, 40)]))
+    for _ in range(2):
+        talk.chat(messages[:-1])
+    talk.turn(messages)
+
+
+def test_the_last_user_message_is_edited(talk: TextTalk) -> None:
+    messages = talk.turn(talk.turn(talk.turn([system(talk, 40)])))
+    for _ in range(2):
+        talk.turn(messages[:-2])
+    talk.turn(messages)
+
+
+def test_the_first_user_message_is_edited(talk: TextTalk) -> None:
+    begun = [system(talk, 40)]
+    messages = talk.turn(talk.turn(talk.turn(begun, words=60)))
+    [instructions, first, *_] = messages
+    edited = [instructions, {**first, "content": f"{first['content'][:-20]} {talk.text(10)}"}]
+    talk.chat(edited)
+    talk.chat([*edited, *messages[2:-1]])
+
+
+def test_new_conversations_share_the_instructions(talk: TextTalk) -> None:
+    instructions = system(talk, 120)
+    for _ in range(4):
+        talk.turn(talk.turn([instructions]))
+
+
+def test_new_conversations_share_the_tools(talk: TextTalk) -> None:
+    for _ in range(3):
+        talk.turn(talk.turn([system(talk, 80)], tools=[WEATHER]), tools=[WEATHER])
+
+
+def test_five_conversations_take_turns(talk: TextTalk) -> None:
+    talks = [[system(talk, 30 + number)] for number in range(5)]
+    for _ in range(3):
+        talks = [talk.turn(messages) for messages in talks]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("family", ["hybrid", "llama"])
+def test_tool_rounds_compute_one_round_each(make_talk: MakeTalk, family: str, client: str) -> None:
+    talk = make_talk(family, client, max_tokens=24)
+    messages = [system(talk, 20), {"role": "user", "content": "what is the weather in Oslo?"}]
+    round_tokens = 1 << 20
+    # Sixty of those in which the least is the same again; what they compute cold grows with their square.
+    for number in range(60 if client == "strips" else 20):
+        before = len(talk.encoded(messages, [WEATHER]).token_ids)
+        answer = talk.chat(messages, tools=[WEATHER])
+        assert talk.last.timings.prompt_n <= round_tokens + 16
+        messages = [*messages, answer, {"role": "tool", "tool_call_id": "call0", "content": talk.text(number % 9)}]
+        round_tokens = len(talk.encoded(messages, [WEATHER]).token_ids) - before
+    talk.turn(messages, tools=[WEATHER])
+
+
+def test_a_branch_is_left_and_found_again(talk: TextTalk) -> None:
+    base = talk.turn(talk.turn([system(talk, 40)]))
+    first = talk.turn(talk.turn(base))
+    talk.turn(talk.turn(base[:-2]))
+    talk.turn(first)
+    talk.chat(first[:-1])
+
+
+def test_eight_instructions_take_turns(talk: TextTalk) -> None:
+    instructions = [system(talk, 70) for _ in range(8)]
+    for _ in range(3):
+        for one in instructions:
+            talk.turn([one])
+
+
+def test_a_small_question_inside_a_tool_turn_costs_it_nothing(talk: TextTalk) -> None:
+    messages = [system(talk, 40), {"role": "user", "content": "what is the weather in Lima?"}]
+    for _ in range(5):
+        answer = talk.chat(messages, tools=[WEATHER])
+        talk.chat([{"role": "user", "content": talk.text(3)}])
+        messages = [*messages, answer, {"role": "tool", "tool_call_id": "call0", "content": talk.text(5)}]
+
+
+@pytest.mark.parametrize("percent", [10, 50, 90])
+def test_who_left_finds_what_was_computed(talk: TextTalk, percent: int) -> None:
+    talk.turn([system(talk, 40)])
+    prompt = talk.encoded([system(talk, 900), {"role": "user", "content": talk.text(500)}])
+    warm = talk.engine.warm
+    talk.compute_cold(prompt)
+    left = talk.begin(prompt)
+    warm.step()
+    while warm.live(left).prefilled * 100 < percent * len(prompt.token_ids):
+        warm.step()
+    assert warm.parts.scheduler.staged, "it is still in its prefill"
+    committed = warm.live(left).prefilled
+    warm.service.cancel(left.request_id, "gone")
+    warm.run(left)
+    again = talk.computed(prompt).finished
+    assert again.timings.cache_n == committed
