@@ -11,6 +11,7 @@ from ninfer.demo import HYBRID_DIRECTORY
 from ninfer.engine.loaded_model import LoadedModel
 from tests.fixtures.event_recorder import EventRecorder
 from tests.python.engine.cached_models import MakePair, pair_maker
+from tests.python.engine.chatting_models import ChattingModels
 
 
 @pytest.fixture(scope="package")
@@ -29,3 +30,8 @@ def recorder() -> EventRecorder:
 def make_pair(tmp_path_factory: pytest.TempPathFactory) -> MakePair:
     """See cached_models.pair_maker."""
     return pair_maker(tmp_path_factory.mktemp("cached"))
+
+
+@pytest.fixture(scope="package")
+def chatting_models(tmp_path_factory: pytest.TempPathFactory) -> ChattingModels:
+    return ChattingModels(tmp_path_factory.mktemp("chatting"))

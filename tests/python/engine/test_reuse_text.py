@@ -5,25 +5,16 @@ The hybrid speaks for itself; a random Llama behind the same template says what 
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ninfer.config.engine_options import EngineOptions
-from ninfer.demo import HYBRID_DIRECTORY
-from ninfer.engine.engine import load_model
-from ninfer.engine.loaded_model import LoadedModel
+from ninfer.engine.request import CacheHints
 from tests.fixtures.seed import SEED
-from tests.fixtures.text_talk import WEATHER, Client, Message, TextTalk
-from tests.fixtures.tiny_models import TinyFiles, TinyLlama, write_tiny_model
+from tests.fixtures.text_talk import WEATHER, Client, Message, TextTalk, text_of
+from tests.python.engine.chatting_models import FAMILIES, ChattingModels
 
-SIZES: dict[str, Any] = {"threads": 1, "max_context": 4096, "kv_capacity": 131072, "prefill_chunk": 128}
-FRONTEND = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
 CLIENTS = {
     "keeps": Client(keeps_reasoning=True, parses_calls=True),
     "strips": Client(keeps_reasoning=False, parses_calls=True),
@@ -32,41 +23,20 @@ CLIENTS = {
 MakeTalk = Callable[..., TextTalk]
 
 
-@pytest.fixture(scope="module")
-def directories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    llama = tmp_path_factory.mktemp("text") / "llama"
-    write_tiny_model(llama, TinyLlama(vocab=1536), SEED, TinyFiles(tokenizer=False))
-    for file in FRONTEND:
-        shutil.copy(HYBRID_DIRECTORY / file, llama / file)
-    return {"hybrid": HYBRID_DIRECTORY, "llama": llama}
-
-
-@pytest.fixture(scope="module")
-def cold_models(directories: dict[str, Path]) -> dict[str, LoadedModel]:
-    return {name: load(path, context_cache=False) for name, path in directories.items()}
-
-
 @pytest.fixture
-def make_talk(
-    request: pytest.FixtureRequest, directories: dict[str, Path], cold_models: dict[str, LoadedModel]
-) -> Iterator[MakeTalk]:
+def make_talk(request: pytest.FixtureRequest, chatting_models: ChattingModels) -> Iterator[MakeTalk]:
     print(f"NINFER_TEST_SEED={SEED}")
     made: list[TextTalk] = []
 
     def make(family: str = "hybrid", client: str = "keeps", **more: Any) -> TextTalk:
-        seed = f"{SEED} {request.node.nodeid}"
-        model = load(directories[family])
-        made.append(TextTalk(model, replace(cold_models[family]), seed, CLIENTS[client], **more))
+        models = chatting_models.cached(family), chatting_models.cold(family)
+        made.append(TextTalk(*models, f"{SEED} {request.node.nodeid}", CLIENTS[client], **more))
         return made[-1]
 
     yield make
     for talk in made:
         print(f"missing at most {talk.worst}")
         talk.engine.warm.check()
-
-
-def load(path: Path, **more: Any) -> LoadedModel:
-    return load_model(path, EngineOptions(host_cache_mib=256, **SIZES, **more), datetime.now)
 
 
 @pytest.fixture(params=["hybrid-keeps", "hybrid-strips", "llama-keeps"])
@@ -126,7 +96,7 @@ def test_five_conversations_take_turns(talk: TextTalk) -> None:
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-@pytest.mark.parametrize("family", ["hybrid", "llama"])
+@pytest.mark.parametrize("family", FAMILIES)
 def test_tool_rounds_compute_one_round_each(make_talk: MakeTalk, family: str, client: str) -> None:
     talk = make_talk(family, client, max_tokens=24)
     messages = [system(talk, 20), {"role": "user", "content": "what is the weather in Oslo?"}]
@@ -169,7 +139,6 @@ def test_who_left_finds_what_was_computed(talk: TextTalk, percent: int) -> None:
     talk.turn([system(talk, 40)])
     prompt = talk.encoded([system(talk, 900), {"role": "user", "content": talk.text(500)}])
     warm = talk.engine.warm
-    talk.compute_cold(prompt)
     left = talk.begin(prompt)
     warm.step()
     while warm.live(left).prefilled * 100 < percent * len(prompt.token_ids):
@@ -180,3 +149,19 @@ def test_who_left_finds_what_was_computed(talk: TextTalk, percent: int) -> None:
     warm.run(left)
     again = talk.computed(prompt).finished
     assert again.timings.cache_n == committed
+
+
+def test_nobody_hears_what_was_told_behind_another_salt(make_talk: MakeTalk) -> None:
+    """Two clients at once, on two lanes, who tell the same model different words."""
+    talk = make_talk()
+    instructions = system(talk, 60)
+    told = {"one": "repeat: the word is apple.", "two": "repeat: the word is river."}
+    prompts = {salt: talk.encoded([instructions, {"role": "user", "content": text}]) for salt, text in told.items()}
+    for number in range(3):
+        answers = {salt: talk.begin(prompt, CacheHints(salt=salt)) for salt, prompt in prompts.items()}
+        talk.engine.warm.run()
+        for salt, answer in answers.items():
+            assert ("river" if salt == "one" else "apple") not in text_of(answer)
+            assert number == 0 or answer.finished.timings.prompt_n <= 16
+    assert len(talk.engine.warm.loop.view().slots) >= 2
+    assert talk.engine.witness.wrong == []
