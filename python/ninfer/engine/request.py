@@ -22,13 +22,15 @@ from ninfer.resources.reuse_key import ReuseKey
 class CacheHints:
     """What the client says about reuse. use: whether the prompt cache may serve and keep this request at all.
 
-    salt: reuse only among requests with the same one, unless `sharing`, which makes it a session's name.
+    salt: reuse only among requests with the same one, unless `sharing`, which makes it a session's name. structural:
+    whether its tools and instructions may become shared prefixes that nobody asked for (D-25).
     """
 
     use: bool = True
     salt: str | None = None
     session_id: str | None = None
     sharing: bool | None = None
+    structural: bool = True
 
     def key(self) -> ReuseKey:
         """Under which name the request may read and be kept."""
@@ -103,7 +105,7 @@ class Request:
     Times are the engine clock's seconds; `arrived` is when the client asked. `sequence` is set exactly while the
     request holds one, `claim` while the catalog knows it. `captures`: the checkpoints that its prefill will still
     leave, ascending. `base`: tokens that it did not compute. `broken`: why it is to be cancelled as soon as its
-    transaction has ended. `overtook`: the head of the queue that it was admitted before.
+    transaction has ended. `overtook`: the head of the queue that it was admitted before. `structural`: see CacheHints.
     """
 
     id: int
@@ -116,6 +118,7 @@ class Request:
     report_progress: bool = False
     key: ReuseKey = field(default_factory=ReuseKey)
     boundaries: PromptBoundaries = RAW_PROMPT
+    structural: bool = True
     state: RequestState = field(default=RequestState.QUEUED, init=False)
     sequence: int | None = field(default=None, init=False)
     claim: Claim | None = field(default=None, init=False)

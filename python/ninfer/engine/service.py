@@ -131,6 +131,7 @@ class EngineService:
             report_progress=request.report_progress,
             key=key,
             boundaries=request.boundaries,
+            structural=request.cache.structural,
         )
         self._intake.post(record)
         return record.id

@@ -68,6 +68,7 @@ class StartOptions:
             surviving=self._parts.catalog.surviving_frontiers(offer, candidate.frontier),
             publishes=request.key.publishes,
             has_state=self._has_state,
+            structural=request.structural,
         )
         found = capture_candidates(request.boundaries, situation, facts, self._parts.catalog.options)
         room = self._parts.statistics.pages_total - -(-request.plan.reserved_tokens // PAGE_TOKENS)

@@ -31,7 +31,8 @@ class ChatPrompt:
 
     messages, tools: in OpenAI form. add_generation_prompt: end with the opening of the model's turn.
     continue_final_message: leave the last message open, so that the model goes on with it.
-    template_kwargs: further variables of the template. markers: at most MAX_MARKERS; they change nothing in the prompt.
+    template_kwargs: further variables of the template. markers: at most MAX_MARKERS (ValueError for more); they change
+    nothing in the prompt.
     """
 
     messages: Sequence[Mapping[str, Any]]
@@ -42,13 +43,15 @@ class ChatPrompt:
     markers: tuple[PromptMarker, ...] = ()
 
     def __post_init__(self) -> None:
-        assert len(self.markers) <= MAX_MARKERS, self.markers
+        if len(self.markers) > MAX_MARKERS:
+            raise ValueError(f"{len(self.markers)} markers; at most {MAX_MARKERS} work")
 
 
 def normalised_prompt(prompt: ChatPrompt) -> ChatPrompt:
     """The same prompt as templates expect it; doing it twice changes nothing.
 
     null means absent; tool-call arguments are objects; reasoning stands under the names that templates look for.
+    Raises RequestError for what no template can rely on, ValueError for a marker in a message that there is not.
     """
     for param, value in (
         ("messages", prompt.messages),
@@ -58,6 +61,9 @@ def normalised_prompt(prompt: ChatPrompt) -> ChatPrompt:
         _refuse_deep_nesting(param, value)
     if prompt.add_generation_prompt and prompt.continue_final_message:
         raise RequestError("continue_final_message", "cannot be combined with add_generation_prompt")
+    for marker in prompt.markers:
+        if marker.message is not None and not 0 <= marker.message < len(prompt.messages):
+            raise ValueError(f"a marker in message {marker.message} of {len(prompt.messages)}")
     messages = [_normalised_message(message, f"messages[{index}]") for index, message in enumerate(prompt.messages)]
     return replace(prompt, messages=messages)
 

@@ -81,6 +81,7 @@ class CaptureSituation:
     """base: where the prefill begins. surviving: frontiers of the checkpoints that remain at or below it.
 
     has_state: of the model. Without recurrent layers any checkpoint serves all its prefixes, so none is kept for one.
+    structural: whether the ends of the tools and of the instructions are shared unasked.
     """
 
     prompt_tokens: int
@@ -88,6 +89,7 @@ class CaptureSituation:
     surviving: frozenset[int] = frozenset()
     publishes: bool = True
     has_state: bool = True
+    structural: bool = True
 
 
 def capture_candidates(
@@ -97,7 +99,7 @@ def capture_candidates(
     if not options.enabled or not situation.publishes:
         return ()
     merged: dict[int, CaptureCandidate] = {}
-    for candidate in (*_shared(boundaries, facts, options), *_own(boundaries, situation, options)):
+    for candidate in (*_shared(boundaries, situation, facts, options), *_own(boundaries, situation, options)):
         known = merged.get(candidate.frontier)
         if candidate.own and candidate.frontier in facts.already_shared and candidate.kind is _ANCHOR:
             continue
@@ -120,18 +122,21 @@ def grid_points(prompt_tokens: int) -> tuple[int, ...]:
     return tuple(range(step, prompt_tokens, step))
 
 
-def shared_frontiers(boundaries: Boundaries) -> tuple[int, ...]:
+def shared_frontiers(boundaries: Boundaries, *, structural: bool = True) -> tuple[int, ...]:
     """Where a shared prefix may be made whatever others did."""
-    structural = (boundaries.tools_end, boundaries.leading_end)
-    return (*boundaries.markers, *(at for at in structural if at is not None))
+    ends = (boundaries.tools_end, boundaries.leading_end) if structural else ()
+    return (*boundaries.markers, *(at for at in ends if at is not None))
 
 
-def _shared(boundaries: Boundaries, facts: CaptureFacts, options: ContextCacheOptions) -> Iterator[CaptureCandidate]:
+def _shared(
+    boundaries: Boundaries, situation: CaptureSituation, facts: CaptureFacts, options: ContextCacheOptions
+) -> Iterator[CaptureCandidate]:
+    frontiers = shared_frontiers(boundaries, structural=situation.structural)
     if options.max_shared_prefixes == 0:
-        yield from (CaptureCandidate(at, _ANCHOR, own=True) for at in set(shared_frontiers(boundaries)))
+        yield from (CaptureCandidate(at, _ANCHOR, own=True) for at in set(frontiers))
         return
     evidences = dict.fromkeys(boundaries.markers, Evidence.EXPLICIT_BOUNDARY)
-    for at in shared_frontiers(boundaries):
+    for at in frontiers:
         evidences.setdefault(at, Evidence.ENGINE_STRUCTURAL)
     for at in facts.repeated:
         evidences.setdefault(at, Evidence.ENGINE_OBSERVED)

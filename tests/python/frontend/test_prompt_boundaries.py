@@ -214,6 +214,16 @@ def test_markers_are_resolved_to_frontiers() -> None:
     assert tools.markers == (tools.tools_end,)
 
 
+def test_a_fifth_marker_and_one_in_no_message_are_refused() -> None:
+    four = tuple(PromptMarker(message) for message in (0, 1, 2, None))
+    assert ChatPrompt(TURNS, markers=four).markers == four
+    with pytest.raises(ValueError, match="5 markers; at most 4 work"):
+        ChatPrompt(TURNS, markers=(*four, PromptMarker(1)))
+    for message in (-1, len(TURNS)):
+        with pytest.raises(ValueError, match=f"message {message} of {len(TURNS)}"):
+            _encoded(DEMO, TURNS, markers=(PromptMarker(message),))
+
+
 def test_markers_change_no_token() -> None:
     prompt = ChatPrompt(TURNS)
     marked = encode_chat(DEMO, TOKENIZER, replace(prompt, markers=(PromptMarker(1),)))

@@ -97,6 +97,15 @@ def test_the_opener_of_the_answer_counts_for_who_goes_on() -> None:
     assert [one.frontier for one in captures(boundaries, 43, base=27, surviving=frozenset({27}))] == []
 
 
+def test_a_request_may_have_no_structural_candidates_and_keeps_its_own() -> None:
+    boundaries = conversation(300, 400, tools_end=200, leading_end=300, turn_closure=500, markers=(350,))
+    situation = CaptureSituation(600, 0, structural=False)
+    found = capture_candidates(boundaries, situation, NOTHING_KNOWN, ContextCacheOptions())
+    assert kinds(list(found)) == [(300, ANCHOR), (350, SHARED), (400, ANCHOR), (500, CLOSURE)]
+    few = capture_candidates(boundaries, situation, NOTHING_KNOWN, ContextCacheOptions(max_shared_prefixes=0))
+    assert [one.frontier for one in few] == [300, 350, 400, 500] and all(one.own for one in few)
+
+
 def test_markers_are_never_left_out() -> None:
     boundaries = conversation(100, turn_closure=120, markers=(105, 110))
     assert [one.frontier for one in captures(boundaries, 200)] == [100, 105, 110]
