@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,7 +12,7 @@ import orjson
 from fastapi import Request, Response
 
 from ninfer.engine.events import Cancelled, Failed
-from ninfer.serving.answer_writer import AnswerWriter, Chunk
+from ninfer.serving.answer_writer import AnswerWriter
 from ninfer.serving.auth import check_key
 from ninfer.serving.body_budget import BodyBudget, BodyShare
 from ninfer.serving.client_presence import ClientLeft, while_client_stays
@@ -68,6 +68,14 @@ class Server:
             share.grow_to(len(content))
             return HeldAnswer(content, share)
 
+    async def answered(self, request: Request, work: Coroutine[Any, Any, Response]) -> Response:
+        """What `work` returns, unless the client leaves before that: then `work` is cancelled. For requests that have
+        no body, or one that was read."""
+        try:
+            return await while_client_stays(request.receive, work)
+        except ClientLeft:
+            return _left(request)
+
     async def generated(self, request: Request, translate: Translate, writer_of: WriterOf) -> Response:
         """The answer of a generation endpoint. Everything is checked before a stream's 200 is sent."""
         arrived = time.monotonic()
@@ -86,9 +94,7 @@ class Server:
         if running.request.stream:
             return SseResponse(writer, running, self.options.comment_interval_s)
         try:
-            return json_response(await while_client_stays(request.receive, _whole(writer, running)))
-        except ClientLeft:
-            return _left(request)
+            return await self.answered(request, _whole(writer, running))
         finally:
             running.close()
 
@@ -113,10 +119,10 @@ def _answer(compute: Callable[[bytes], Any], body: bytes) -> bytes:
     return content
 
 
-async def _whole(writer: AnswerWriter, running: RunningGeneration) -> Chunk:
+async def _whole(writer: AnswerWriter, running: RunningGeneration) -> Response:
     async for batch in running.batches(_SILENCE_S):
         for event in batch:
             if isinstance(event, Cancelled | Failed):
                 raise ending_error(event)
             chunks(writer, event)
-    return writer.whole()
+    return json_response(writer.whole())

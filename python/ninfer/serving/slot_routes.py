@@ -17,10 +17,9 @@ from ninfer.serving.server import Server, json_response
 def add_slot_routes(router: APIRouter, server: Server) -> None:
     """`router` asks for the key."""
 
-    async def slots(_: Request) -> Response:
+    async def slots(request: Request) -> Response:
         """The cells that hold something, as of the next moment between two units of the engine."""
-        view = await asyncio.shield(asyncio.wrap_future(server.engine.ask_catalog()))
-        return json_response([_slot(slot) for slot in view.slots])
+        return await server.answered(request, _slots(server))
 
     for prefix in ("/v1", ""):
         add_get_route(
@@ -30,6 +29,12 @@ def add_slot_routes(router: APIRouter, server: Server) -> None:
             include_in_schema=not prefix,
             openapi_extra=described(SlotListAnswer, errors=LOCKED_ERRORS),
         )
+
+
+async def _slots(server: Server) -> Response:
+    """Who leaves takes the question back: cancelling this cancels the future, which the engine then passes over."""
+    view = await asyncio.wrap_future(server.engine.ask_catalog())
+    return json_response([_slot(slot) for slot in view.slots])
 
 
 def _slot(slot: SlotFacts) -> dict[str, Any]:

@@ -19,7 +19,8 @@ from ninfer.serving.event_router import EventRouter
 
 @dataclass
 class ScriptedEngine:
-    """`answer`: events that every request gets at once. `refusal`: what submission raises instead."""
+    """`answer`: events that every request gets at once. `refusal`: what submission raises instead. `catalog`: None
+    leaves the `questions` unanswered."""
 
     hand_over: HandOver
     router: EventRouter
@@ -28,7 +29,8 @@ class ScriptedEngine:
     health: EngineHealth = field(default_factory=lambda: EngineHealth("ready"))
     requests: dict[int, EngineRequest] = field(default_factory=dict)
     cancelled: dict[int, str] = field(default_factory=dict)
-    catalog: CatalogView = field(default_factory=CatalogView)
+    catalog: CatalogView | None = field(default_factory=CatalogView)
+    questions: list[Future[CatalogView]] = field(default_factory=list)
     ids: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
     def submit(self, request: EngineRequest) -> int:
@@ -41,9 +43,11 @@ class ScriptedEngine:
         return request_id
 
     def ask_catalog(self) -> Future[CatalogView]:
-        answered: Future[CatalogView] = Future()
-        answered.set_result(self.catalog)
-        return answered
+        question: Future[CatalogView] = Future()
+        self.questions.append(question)
+        if self.catalog is not None:
+            question.set_result(self.catalog)
+        return question
 
     def cancel(self, request_id: int, reason: str) -> None:
         self.cancelled[request_id] = reason

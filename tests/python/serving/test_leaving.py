@@ -10,6 +10,7 @@ from contextlib import closing
 
 import pytest
 
+from ninfer.engine.catalog_view import CatalogView
 from ninfer.engine.events import Cancelled, TokenEvent
 from ninfer.serving.app import create_app
 from ninfer.serving.request_record import RequestRecord
@@ -143,3 +144,23 @@ def test_leaving_within_the_body_is_logged_as_leaving(
     [record] = records
     assert (record.endpoint, record.final_status, record.client_left) == (path, 499, True)
     assert not engine.requests
+
+
+@pytest.mark.parametrize("how", ["close", "half-close"])
+def test_who_asked_for_the_slots_and_left_is_not_waited_for(port: int, engine: ScriptedEngine, how: str) -> None:
+    """Others are answered even so."""
+    engine.catalog = None
+    question = b"GET /slots HTTP/1.1\r\nHost: x\r\n\r\n"
+    with (
+        closing(socket.create_connection(("127.0.0.1", port), timeout=10)) as leaving,
+        closing(socket.create_connection(("127.0.0.1", port), timeout=10)) as staying,
+    ):
+        leaving.sendall(question)
+        wait_until(lambda: len(engine.questions) == 1)
+        staying.sendall(question)
+        wait_until(lambda: len(engine.questions) == 2)
+        leave(leaving, how)
+        wait_until(engine.questions[0].cancelled)
+        assert engine.questions[1].set_running_or_notify_cancel()
+        engine.questions[1].set_result(CatalogView())
+        assert staying.recv(4096).endswith(b"\r\n\r\n[]")
