@@ -120,14 +120,28 @@ void bind_transitions(nb::class_<Program>& program) {
             const nb::gil_scoped_release release;
             return to_python<Ended>(self.start_transaction(std::move(plan)));
         },
-        nb::arg("plan"), "Uses the plan up. The result if it has ended already, else None: see advance_transaction.");
+        nb::arg("plan"),
+        "Uses the plan up. The result if nothing had to be copied; else None, and nothing has happened yet: see "
+        "advance_transaction.");
     program.def(
         "advance_transaction",
         [](Program& self) {
             const nb::gil_scoped_release release;
             return to_python<Ended>(self.advance_transaction());
         },
-        "As far as it goes without waiting for a copy (poll_copies moves them). The result if it ends with this call.");
+        "One phase; the result if it ends with this call. After each the caller may cancel it.");
+    program.def_prop_ro(
+        "transaction_waits", &Program::transaction_waits,
+        "Whether the last advance_transaction has found that a copy has to end first: see poll_copies.");
+    program.def_prop_ro(
+        "transaction_phase",
+        [](const Program& self) -> std::optional<std::string> {
+            const auto phase = self.transaction_phase();
+            if (!phase) return std::nullopt;
+            return std::string(to_string(*phase));
+        },
+        "Of the open transaction: 'host_releases', 'copy_preparation', 'copies_in_flight', 'copy_publication' or "
+        "'draining'. None if there is none.");
     program.def("cancel_transaction", &Program::cancel_transaction,
                 "Takes effect at the next phase; False if there is none, or it is being aborted.");
     program.def(

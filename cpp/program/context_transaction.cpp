@@ -199,21 +199,21 @@ Result<std::optional<ResourceResult>, Refusal> start_transaction(ContextState& s
     if (!running) return running.error();
     open->running = std::move(running).value();
     state.transaction = std::move(open);
-    return advance_transaction(state);
-}
-
-std::optional<ResourceResult> advance_transaction(ContextState& state) {
-    if (state.transaction == nullptr) return std::nullopt;
+    if (state.transaction->running->projection().needs_copies()) return std::optional<ResourceResult>{};
     const CommitScope commit;
     state.transaction->running->advance();
     return after_steps(state);
 }
 
-std::optional<ResourceResult> step_transaction(ContextState& state) {
+std::optional<ResourceResult> advance_transaction(ContextState& state) {
     if (state.transaction == nullptr) return std::nullopt;
     const CommitScope commit;
     state.transaction->running->step();
     return after_steps(state);
+}
+
+bool transaction_waits(const ContextState& state) {
+    return state.transaction != nullptr && state.transaction->running->waits();
 }
 
 bool cancel_transaction(ContextState& state) {

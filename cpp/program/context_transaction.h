@@ -3,10 +3,12 @@
 // Carries out sealed plans, one at a time.
 //
 // Life of a transition:
-// 1. started: nothing else is open, revision, handles, capacities and protections hold; or it is refused and nothing has
-//    changed. One that copies nothing is over within the call;
-// 2. in each phase of cpp/transaction/running_transaction.h the owner table follows at once: a checkpoint that has gone is
-//    gone here too, with its ledger; a shortened one is replaced by another;
+// 1. started: nothing else is open, revision, handles, capacities and protections hold; or it is refused. Nothing has
+//    changed yet either way: it can still be cancelled before its releases. Only one that copies nothing is over within
+//    the call: between its phases nobody could ask for anything;
+// 2. each advance is one phase of cpp/transaction/running_transaction.h, and then its caller decides whether it goes on.
+//    The owner table follows at once: a checkpoint that has gone is gone here too, with its ledger; a shortened one is
+//    replaced by another;
 // 3. at the commit the publication: the sequence of an admission opens, with pages, image and reservation that are all
 //    there; a sequence is captured or finished;
 // 4. ended, committed or aborted: the result is told once, the revision has moved by one if anything has changed.
@@ -38,12 +40,13 @@ std::optional<Refusal> check_serial(const ContextState& state);
 // kPinned. Handles, lanes and contexts are checked too, but the revision moves before any of them.
 Result<std::optional<ResourceResult>, Refusal> start_transaction(ContextState& state, ContextPlan plan);
 
-// As far as it goes without waiting for a copy. Whoever polls the copies moves the bytes (poll_copies). The result, if it
-// ends with this call; none if nothing is open.
+// One phase; while copies are open, it looks whether they have ended. Whoever polls them moves the bytes (poll_copies). The
+// result, if it ends with this call; none if nothing is open.
 std::optional<ResourceResult> advance_transaction(ContextState& state);
-// One phase only.
-std::optional<ResourceResult> step_transaction(ContextState& state);
-// Takes effect at the next phase boundary, which is the next step. False if nothing is open, or it is being aborted.
+// Whether the last advance has found that a copy has to end first: the next one is of no use before a poll. False if
+// nothing is open.
+bool transaction_waits(const ContextState& state);
+// Takes effect at the next phase boundary, which is the next advance. False if nothing is open, or it is being aborted.
 bool cancel_transaction(ContextState& state);
 
 // Ends the open one, if there is one, without telling anybody: for the end of the state.

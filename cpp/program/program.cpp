@@ -192,6 +192,13 @@ Result<std::optional<ResourceResult>, Refusal> Program::advance_transaction() {
     return ninfer::advance_transaction(context_);
 }
 
+bool Program::transaction_waits() const { return ninfer::transaction_waits(context_); }
+
+std::optional<TransactionPhase> Program::transaction_phase() const {
+    if (context_.transaction == nullptr) return std::nullopt;
+    return context_.transaction->running->phase();
+}
+
 bool Program::cancel_transaction() { return ninfer::cancel_transaction(context_); }
 
 Result<const Sequence*, Refusal> Program::find(SequenceHandle handle) const { return context_.sequences.find(handle); }

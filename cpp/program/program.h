@@ -93,6 +93,9 @@ class Program {
     // As context_transaction.h; kPendingBatch if what is to be captured or finished is a member of the pending batch.
     Result<std::optional<ResourceResult>, Refusal> start_transaction(ContextPlan plan);
     Result<std::optional<ResourceResult>, Refusal> advance_transaction();
+    bool transaction_waits() const;
+    // Of the open one, if there is one.
+    std::optional<TransactionPhase> transaction_phase() const;
     bool cancel_transaction();
 
     // --- facts --------------------------------------------------------------------------------------------------------

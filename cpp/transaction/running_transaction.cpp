@@ -48,17 +48,12 @@ void RunningTransaction::watch(Probe probe, void* context) {
 }
 
 void RunningTransaction::advance() {
-    while (!ended()) {
-        step();
-        if (phase_ == TransactionPhase::kCopiesInFlight || phase_ == TransactionPhase::kDraining) {
-            const TransactionPhase waiting = phase_;
-            step();
-            if (phase_ == waiting) return;
-        }
-    }
+    do step();
+    while (!ended() && !waits_);
 }
 
 void RunningTransaction::step() {
+    waits_ = false;
     if (cancelled_ && phase_ != TransactionPhase::kDraining && !ended()) abort(TransactionEnd::kCancelled);
     switch (phase_) {
         case TransactionPhase::kHostReleases:
@@ -218,6 +213,7 @@ void RunningTransaction::look() {
         }
         pending = pending || status == CopyStatus::kPending;
     }
+    waits_ = pending;
     if (!pending) move_to(TransactionPhase::kCopyPublication);
 }
 
@@ -281,7 +277,8 @@ void RunningTransaction::drain() {
         did(stores_.copies->cancel(copy));
         return true;
     });
-    if (!copies_.empty()) return;
+    waits_ = !copies_.empty();
+    if (waits_) return;
     if (kv_ != SpaceId{}) did(stores_.kv->release(std::exchange(kv_, SpaceId{})));
     if (image_ != ImageId{}) did(stores_.images->release(std::exchange(image_, ImageId{})));
     move_to(TransactionPhase::kAborted);

@@ -40,10 +40,12 @@ class RunningTransaction {
     RunningTransaction(const RunningTransaction&) = delete;
     RunningTransaction& operator=(const RunningTransaction&) = delete;
 
-    // Goes on as far as it can without waiting for a copy.
-    void advance();
-    // One phase only; while copies are open, it looks whether they have ended.
+    // One phase; while copies are open, it looks whether they have ended.
     void step();
+    // Whether the last step has found that a copy has to end first.
+    bool waits() const noexcept { return waits_; }
+    // Steps until it has ended or waits.
+    void advance();
     // Takes effect at the next step. False if it has ended already, or is being aborted.
     bool cancel();
 
@@ -99,6 +101,7 @@ class RunningTransaction {
     CopyRound round_ = CopyRound::kDemotion;
     TransactionEnd end_ = TransactionEnd::kCommitted;
     bool cancelled_ = false;
+    bool waits_ = false;
     bool changed_ = false;
     std::vector<HoldingResult> holdings_;  // as they are now; placements are filled in by result()
     std::vector<CopyId> copies_;           // of the round

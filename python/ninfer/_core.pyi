@@ -830,12 +830,24 @@ class Program:
 
     def start_transaction(self, plan: ContextPlan) -> ResourceResult | None | Refusal:
         """
-        Uses the plan up. The result if it has ended already, else None: see advance_transaction.
+        Uses the plan up. The result if nothing had to be copied; else None, and nothing has happened yet: see advance_transaction.
         """
 
     def advance_transaction(self) -> ResourceResult | None | Refusal:
         """
-        As far as it goes without waiting for a copy (poll_copies moves them). The result if it ends with this call.
+        One phase; the result if it ends with this call. After each the caller may cancel it.
+        """
+
+    @property
+    def transaction_waits(self) -> bool:
+        """
+        Whether the last advance_transaction has found that a copy has to end first: see poll_copies.
+        """
+
+    @property
+    def transaction_phase(self) -> str | None:
+        """
+        Of the open transaction: 'host_releases', 'copy_preparation', 'copies_in_flight', 'copy_publication' or 'draining'. None if there is none.
         """
 
     def cancel_transaction(self) -> bool:

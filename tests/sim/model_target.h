@@ -74,6 +74,15 @@ struct ModelTransition {
     CheckpointKind source_kind = CheckpointKind::kLongAnchor;
     std::map<Key, Key> now;  // of the plan's checkpoints, as they are called now; 0: gone
 
+    // Of one that is cancelled before them.
+    void forget_releases() {
+        removed.clear();
+        shortened.clear();
+        host_drops.clear();
+        device_drops.clear();
+        image_host_drops.clear();
+        image_device_drops.clear();
+    }
     bool releases() const {
         return !(removed.empty() && shortened.empty() && host_drops.empty() && device_drops.empty() &&
                  image_host_drops.empty() && image_device_drops.empty());

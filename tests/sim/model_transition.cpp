@@ -279,6 +279,7 @@ void drain(ContextModel& model, ModelTransition& transition, const FaultyCopyEng
 }
 
 void abort(ModelTransition& transition, TransactionEnd why) {
+    if (transition.phase == ModelPhase::kReleases) transition.forget_releases();
     transition.end = why;
     transition.phase = ModelPhase::kDraining;
 }

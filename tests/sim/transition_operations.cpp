@@ -238,9 +238,15 @@ void count_abort(ProgramSim& sim, ModelPhase phase, int round) {
     if (phase == ModelPhase::kPublication) count(RoundEnding::kCancelledAtPublication);
 }
 
+std::optional<ResourceResult> advance_until_it_waits(ContextState& state) {
+    auto result = advance_transaction(state);
+    while (!result && state.transaction != nullptr && !transaction_waits(state)) result = advance_transaction(state);
+    return result;
+}
+
 void go_on(ProgramSim& sim, bool one_step) {
     sim.count_done();
-    auto result = one_step ? step_transaction(*sim.state) : advance_transaction(*sim.state);
+    auto result = one_step ? advance_transaction(*sim.state) : advance_until_it_waits(*sim.state);
     if (!sim.model.transition) {
         if (result) throw SimFailure("a result of a transition that is not open");
         return;
@@ -291,7 +297,7 @@ void start_plan(ProgramSim& sim, WaitingPlan waiting) {
     if (!started) return;
     sim.model.transition = decide(sim.model, waiting.need, waiting.target);
     sim.model.transition->publication = publication;
-    advance_transition(sim.model, sim.engine);
+    if (!projection.copies()) advance_transition(sim.model, sim.engine);
     if (started->has_value()) sim.count(ProgramSituation::kAtOnce);
     follow(sim, *started);
     if (sim.model.transition && sim.random.percent(60)) go_on_with_published(sim, publication);

@@ -7,11 +7,14 @@ from ninfer.engine.loop_parts import LoopParts
 from ninfer.engine.request import Request, RequestState
 from ninfer.engine.terminals import Terminals, cancelled
 
+# While answers run, they wait for no more than one phase beyond this.
+_SLICE_S = 0.001
+
 
 class Materialization:
     """Life of one:
-    1. `start` uses the plan up; if nothing has to be copied it is over with that;
-    2. `advance` at each boundary, after the copies were polled;
+    1. `start` uses the plan up; if nothing has to be copied it is over with that, else nothing has happened yet;
+    2. `advance` at each boundary, phase by phase until a copy has to end first; it may be cancelled between boundaries;
     3. committed: the request has its sequence and begins its prompt, or ends if it was cancelled meanwhile;
     4. or aborted: the request was cancelled, or it goes back to its place in the queue, because a copy has failed.
     """
@@ -36,11 +39,16 @@ class Materialization:
         return None
 
     def advance(self) -> None:
-        if self.request is None:
-            return
-        result = native.must(self._parts.program.advance_transaction())
-        if result is not None:
-            self._end(self.request, result)
+        program, decoding = self._parts.program, bool(self._parts.scheduler.decoding)
+        until = self._parts.clock() + _SLICE_S
+        while self.request is not None:
+            result = native.must(program.advance_transaction())
+            if result is not None:
+                self._end(self.request, result)
+            elif program.transaction_waits or (decoding and self._parts.clock() >= until):
+                # Also between two rounds, when there is none at this moment.
+                self._parts.copies.expect()
+                return
 
     def cancel(self, request: Request, reason: str) -> None:
         """Takes effect with the next phase; a committed one is discarded."""

@@ -58,6 +58,7 @@ class StepLoop:
         """Takes effect on every live request at least once, and returns after at most two model units."""
         parts = self._parts
         self._break_off(self._interrupted())
+        self._materialization.advance()  # begins copies, which move at once
         if parts.copies.expected:
             parts.copies.poll(rows_decode=bool(parts.scheduler.decoding))
             parts.transition_ended()

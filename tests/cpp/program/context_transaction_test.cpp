@@ -69,21 +69,21 @@ class ContextTransactionTest : public PlanningTest {
         return degrade(identity, {pages_to_host(demoted_), evict(evicted_)});
     }
     ContextPlan seal_all(SourceUse use) { return must(session().seal(ask_all(use))); }
+    // It is open then, and nothing has happened.
     void start_all(SourceUse use) {
+        const auto there = checkpoints();
+        const auto used = world().used();
         const auto ended = must(start_transaction(state(), seal_all(use)));
         EXPECT_FALSE(ended.has_value());
+        EXPECT_EQ(state().transaction->running->phase(), TransactionPhase::kHostReleases);
+        EXPECT_EQ(checkpoints(), there);
+        EXPECT_EQ(world().used(), used);
     }
-    // From before the first phase on: start_transaction would go on to the first copy.
-    void open_all(SourceUse use) {
-        ContextPlan plan = seal_all(use);
-        auto open = std::make_unique<OpenTransaction>();
-        open->source = plan.resources.need().source;
-        open->consumes = plan.resources.need().consumes;
-        open->checkpoints = plan.checkpoints;
-        open->publication = plan.publication;
-        open->running = must(RunningTransaction::start(std::move(plan.resources), state().stores.state_stores(),
-                                                       state().resource_revision));
-        state().transaction = std::move(open);
+    // To where the copies of this round are on their way.
+    void go_on_to(CopyRound round) {
+        const RunningTransaction& running = *state().transaction->running;
+        while (running.round() != round || running.phase() != TransactionPhase::kCopiesInFlight)
+            EXPECT_FALSE(step_once().has_value());
     }
     ResourceResult until_ended() {
         while (true)
@@ -143,7 +143,7 @@ TEST_F(ContextTransactionTest, CancellationTakesEffectAtEveryPhase) {
     for (const auto use : {SourceUse::kRetain, SourceUse::kConsume})
         for (int steps = 0;; ++steps) {
             build_crowd();
-            open_all(use);
+            start_all(use);
             const auto there = checkpoints();
             const std::uint64_t revision = state().resource_revision;
             std::optional<ResourceResult> ended;
@@ -161,6 +161,33 @@ TEST_F(ContextTransactionTest, CancellationTakesEffectAtEveryPhase) {
     EXPECT_EQ(phases.size(), 10U);
 }
 
+// Whoever drives it stops at every boundary, and is told where going on is of no use before a poll.
+TEST_F(ContextTransactionTest, EachAdvanceIsOnePhase) {
+    build_crowd();
+    start_all(SourceUse::kRetain);
+    const RunningTransaction& running = *state().transaction->running;
+    const auto expect_advance = [&](TransactionPhase phase, bool waits) {
+        EXPECT_FALSE(advance_transaction(state()).has_value());
+        EXPECT_EQ(to_string(running.phase()), to_string(phase));
+        EXPECT_EQ(transaction_waits(state()), waits);
+    };
+    EXPECT_FALSE(transaction_waits(state()));
+    expect_advance(TransactionPhase::kCopyPreparation, false);
+    EXPECT_FALSE(world().is_there(evicted_));
+    expect_advance(TransactionPhase::kCopiesInFlight, false);
+    expect_advance(TransactionPhase::kCopiesInFlight, true);
+    world().settle();
+    expect_advance(TransactionPhase::kCopyPublication, false);
+    expect_advance(TransactionPhase::kCopyPreparation, false);
+    EXPECT_EQ(running.round(), CopyRound::kRestore);
+    expect_advance(TransactionPhase::kCopiesInFlight, false);
+    EXPECT_TRUE(cancel_transaction(state()));
+    expect_advance(TransactionPhase::kDraining, true);
+    world().settle();
+    until_ended();
+    EXPECT_FALSE(transaction_waits(state()));
+}
+
 TEST_F(ContextTransactionTest, AFailedCopyOfEveryRoundAborts) {
     std::set<CopyRound> failed;
     for (const auto round : {CopyRound::kDemotion, CopyRound::kRestore, CopyRound::kActivation})
@@ -169,10 +196,7 @@ TEST_F(ContextTransactionTest, AFailedCopyOfEveryRoundAborts) {
             const auto there = checkpoints();
             const std::uint64_t revision = state().resource_revision;
             start_all(SourceUse::kRetain);
-            while (state().transaction->running->round() != round) {
-                world().settle();
-                advance_transaction(state());
-            }
+            go_on_to(round);
             const auto open = static_cast<std::size_t>(state().transaction->running->open_copies());
             if (which >= open) {
                 cancel_transaction(state());
@@ -199,7 +223,7 @@ TEST_F(ContextTransactionTest, ACancelledTakeoverNamesWhatItHasCostAtEveryPhase)
     for (const auto use : {SourceUse::kConsume, SourceUse::kContinue})
         for (int steps = 0;; ++steps) {
             build_conversation();
-            open_all(use);
+            start_all(use);
             const auto there = checkpoints();
             const std::uint64_t revision = state().resource_revision;
             std::optional<ResourceResult> ended;
@@ -227,10 +251,7 @@ TEST_F(ContextTransactionTest, ATakeoverWhoseCopyFailsNamesWhatItHasCost) {
                 const auto there = checkpoints();
                 const std::uint64_t revision = state().resource_revision;
                 start_all(use);
-                while (state().transaction->running->round() != round) {
-                    world().settle();
-                    advance_transaction(state());
-                }
+                go_on_to(round);
                 if (which < static_cast<std::size_t>(state().transaction->running->open_copies())) {
                     world().engine->fail_pending(which);
                     failed.insert(round);
@@ -338,10 +359,13 @@ TEST_F(ContextTransactionTest, WhatEndsMeanwhileMovesNoRevisionInTheMiddle) {
 }
 
 TEST_F(ContextTransactionTest, AStateMayEndWithATransactionOpen) {
-    build_crowd();
-    start_all(SourceUse::kRetain);
-    world().engine->complete_all();
-    world_.reset();  // cancels and drains it
+    for (const bool copies_are_open : {false, true}) {
+        build_crowd();
+        start_all(SourceUse::kRetain);
+        if (copies_are_open) go_on_to(CopyRound::kDemotion);
+        world().engine->complete_all();
+        world_.reset();  // cancels and drains it
+    }
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ class PlanningTest : public testing::Test {
     // One phase; the copies that it waits for arrive first.
     std::optional<ResourceResult> step_once() {
         if (state().transaction->running->phase() == TransactionPhase::kCopiesInFlight) world().settle();
-        auto result = step_transaction(state());
+        auto result = advance_transaction(state());
         world().expect_all_bytes();
         return result;
     }

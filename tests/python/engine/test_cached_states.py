@@ -149,6 +149,23 @@ def test_a_transaction_that_aborts_sends_its_request_back(engine: ComparedEngine
     engine.warm.check()
 
 
+def test_a_request_that_is_cancelled_at_once_has_cost_nobody_anything(
+    engine: ComparedEngine, prompt: list[int]
+) -> None:
+    """Its transaction is open then, and not even its releases have happened."""
+    engine.answer(prompt)
+    answer = engine.ask(prompt)
+    step_until(engine, answer, RequestState.MATERIALIZING)
+    program = engine.warm.program
+    revision = program.resource_revision
+    assert program.transaction_phase == "host_releases"
+    cancel(engine, answer)
+    engine.warm.run()
+    assert answer.events == [Cancelled("gone")]
+    assert program.resource_revision == revision
+    engine.warm.check()
+
+
 def test_a_deadline_ends_a_request_in_the_middle_of_its_transaction(engine: ComparedEngine, prompt: list[int]) -> None:
     engine.answer(prompt)
     answer = engine.ask(prompt, timeout_s=5.0)

@@ -112,23 +112,31 @@ def test_a_cancelled_turn_leaves_its_source_and_says_what_it_has_cost(
     program: native.Program, session: native.PlanningSession, crowd: tuple[int, list[int]], use: str
 ) -> None:
     source, others = crowd
-    native.must(session.open(admissions(program, TOKENS, source, use), []))
-    evictions = [
-        native.Degradation("evict", owner=native.must(program.checkpoint(others[0])).owner),
-        native.Degradation("pages_to_host", checkpoint=others[1]),
-    ]
-    target = native.must(session.degrade(native.must(session.identity(1)), evictions))
+    evicted = native.must(program.checkpoint(others[0])).owner
     revision = program.resource_revision
-    assert native.must(program.start_transaction(native.must(session.seal(target)))) is None
-    assert isinstance(program.open_sequence(1), native.Refusal)  # nothing else begins meanwhile
-    assert program.cancel_transaction()
-    result = None
-    while result is None:
-        program.poll_copies()
-        result = native.must(program.advance_transaction())
-    assert (result.end, result.sequence) == ("cancelled", None)
-    assert result.removed == [others[0]]
-    assert result.revision == program.resource_revision == revision + 1
+    for phase in ("host_releases", "copy_preparation", "copies_in_flight"):
+        native.must(session.open(admissions(program, TOKENS, source, use), []))
+        evictions = [native.Degradation("pages_to_host", checkpoint=others[1])]
+        if isinstance(program.owner(evicted), native.OwnerSummary):
+            evictions.append(native.Degradation("evict", owner=evicted))
+        target = native.must(session.degrade(native.must(session.identity(1)), evictions))
+        assert native.must(program.start_transaction(native.must(session.seal(target)))) is None
+        while program.transaction_phase != phase:
+            assert native.must(program.advance_transaction()) is None
+        assert isinstance(program.open_sequence(1), native.Refusal)  # nothing else begins meanwhile
+        assert program.cancel_transaction()
+        result = None
+        while result is None:
+            result = native.must(program.advance_transaction())
+            if program.transaction_waits:
+                program.poll_copies()
+        assert program.transaction_phase is None
+        assert (result.end, result.sequence) == ("cancelled", None)
+        # Before its releases it has cost nothing; once they have happened, they stay.
+        assert result.removed == ([others[0]] if phase == "copy_preparation" else [])
+        assert result.changed == (phase == "copy_preparation")
+        revision += result.changed
+        assert result.revision == program.resource_revision == revision
     assert native.must(program.checkpoint(source)).valid
     assert native.must(program.checkpoint(others[1])).valid
 
