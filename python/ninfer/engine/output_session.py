@@ -45,7 +45,7 @@ class OutputSession:
     def __init__(self, tokenizer: Tokenizer, plan: GenerationPlan, vocab_size: int) -> None:
         params = plan.params
         self._text = TextStream(tokenizer, params.stop)
-        self._canonical = CanonicalOutput(tokenizer, self._text.hidden_ids)
+        self._canonical = CanonicalOutput(tokenizer, self._text.hidden_ids, plan.prompt)
         self._shown_bytes = 0
         self._end_ids = plan.end_ids
         self._max_tokens = plan.max_tokens

@@ -13,6 +13,8 @@ _SPLIT = re.compile(rb"(?<=[A-Za-z])(?= [A-Za-z])|(?:(?<=[!-~]\n)|(?<=\xe3\x80\x
 _STRETCH_BYTES = 96
 # What follows this much text without such a place is not looked at any more.
 _MOST_BYTES = 4096
+# Of the prompt: enough of what the beginning of the answer may be one word with.
+_MOST_BEFORE = 8
 
 
 class CanonicalOutput:
@@ -20,18 +22,24 @@ class CanonicalOutput:
 
     A model may spell a text in other tokens than the tokenizer does; from the first such place on, a prompt that holds
     the answer as history has other tokens. The answer is compared in stretches, as it comes, so that no push takes
-    long. hidden_ids: tokens that are no part of the answer's text; what follows one is not reproduced.
+    long. Control tokens count as such: a history has them if the client sends reasoning and calls back as those.
+
+    hidden_ids: tokens that are no part of the answer's text; what follows one is not reproduced. prompt: the blank at
+    the end of a prompt and the one that begins an answer may be one token in a history.
     """
 
-    def __init__(self, tokenizer: Tokenizer, hidden_ids: Set[int] = frozenset()) -> None:
+    def __init__(self, tokenizer: Tokenizer, hidden_ids: Set[int] = frozenset(), prompt: Sequence[int] = ()) -> None:
         self._tokenizer = tokenizer
         self._hidden_ids = hidden_ids
-        # Settled so far: bytes, and how many tokens of them are reproduced.
-        self._bytes = self._agreeing = 0
         # Not settled yet: tokens, their bytes, and where in these each token ends.
         self._ids: list[int] = []
         self._text = b""
         self._ends: list[int] = []
+        for token_id in self._reproduced_end(prompt):
+            self._append(token_id)
+        # Settled so far: bytes of the answer, and how many of its tokens are reproduced; less than none while the end
+        # of the prompt is before it.
+        self._bytes, self._agreeing = -len(self._text), -len(self._ids)
         self._enough_bytes = _STRETCH_BYTES
         self._differs = False
 
@@ -43,9 +51,7 @@ class CanonicalOutput:
             self._settle(len(self._ids), len(self._text))
             self._differs = True
             return
-        self._ids.append(token_id)
-        self._text += self._tokenizer.token_bytes(token_id)
-        self._ends.append(len(self._text))
+        self._append(token_id)
         if len(self._text) >= self._enough_bytes:
             self._settle_stretch()
 
@@ -55,11 +61,27 @@ class CanonicalOutput:
         shown_bytes: how much of the text is shown, if a stop string took the end of it away.
         """
         if shown_bytes is None or (self._differs and shown_bytes >= self._bytes):
-            return self._agreeing + (0 if self._differs else self._reproduced(self._ids, self._text))
-        if shown_bytes >= self._bytes:
-            return self._agreeing + self._reproduced(self._ids, self._text[: shown_bytes - self._bytes])
-        # The stop string began in a stretch that was settled, and what was before it is not known any more.
-        return 0
+            more = 0 if self._differs else self._reproduced(self._ids, self._text)
+        elif shown_bytes >= self._bytes:
+            more = self._reproduced(self._ids, self._text[: shown_bytes - self._bytes])
+        else:
+            # The stop string began in a stretch that was settled, and what was before it is not known any more.
+            return 0
+        return max(self._agreeing + more, 0)
+
+    def _append(self, token_id: int) -> None:
+        self._ids.append(token_id)
+        self._text += self._tokenizer.token_bytes(token_id)
+        self._ends.append(len(self._text))
+
+    def _reproduced_end(self, prompt: Sequence[int]) -> Sequence[int]:
+        """As much of it as is spelled like that, behind its last control token: nothing joins over one."""
+        special = self._tokenizer.special_ids
+        end = list(prompt[-_MOST_BEFORE:])
+        begin = next((index + 1 for index in range(len(end) - 1, -1, -1) if end[index] in special), 0)
+        text = [self._tokenizer.token_bytes(token_id) for token_id in end]
+        tails = range(begin, len(end))
+        return next((end[at:] for at in tails if self._reproduced(end[at:], b"".join(text[at:])) == len(end) - at), [])
 
     def _settle_stretch(self) -> None:
         """Settles what is before the last sure split that is between two tokens."""

@@ -83,3 +83,20 @@ def test_a_stop_string_takes_its_tokens_away(demo_tokenizer: Tokenizer) -> None:
     assert output.count() == len(ids)
     assert ids[: len(kept)] == kept
     assert output.count(len(shown.encode())) == len(kept)
+
+
+@given(text=TEXTS, before=st.sampled_from(["", "<|im_start|>assistant\n", "<think>\n", "</think>\n\n", "a b", " "]))
+@settings(deadline=None, max_examples=100)
+def test_a_history_may_join_the_beginning_with_the_end_of_the_prompt(
+    demo_tokenizer: Tokenizer, before: str, text: str
+) -> None:
+    prompt, answer = (demo_tokenizer.encode(one, add_special=False, parse_special=True) for one in (before, text))
+    history = demo_tokenizer.encode(before + text, add_special=False, parse_special=True)
+    output = CanonicalOutput(demo_tokenizer, prompt=prompt)
+    for token_id in answer:
+        output.push(token_id)
+    whole = [*prompt, *answer]
+    same = next(
+        (at for at, (a, b) in enumerate(zip(whole, history, strict=False)) if a != b), min(len(whole), len(history))
+    )
+    assert output.count() == max(same - len(prompt), 0)
