@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -57,7 +58,7 @@ class Site:
 @pytest.fixture
 def site(request: pytest.FixtureRequest) -> Iterator[Site]:
     more = getattr(request, "param", {})
-    loaded = load_model(HYBRID_DIRECTORY, EngineOptions(**OPTIONS, **more), datetime.now)
+    loaded = load_model(HYBRID_DIRECTORY, EngineOptions(**{**OPTIONS, **more}), datetime.now)
     router = EventRouter()
     engine = EngineService(loaded, max_queued=64, hand_over=router.hand_over)
     engine.start()
@@ -118,6 +119,28 @@ def test_the_sdk_and_streams_tell_the_same(site: Site) -> None:
     repeated = site.http.post("/completion", json={"prompt": list(range(40, 140)), "n_predict": 2}).json()
     assert (native["tokens_cached"], repeated["tokens_cached"]) == (0, 99)
     assert repeated["tokens"] == native["tokens"]
+
+
+@pytest.mark.parametrize("site", [{"max_context": 16384, "kv_capacity": 65536, "prefill_chunk": 128}], indirect=True)
+@pytest.mark.parametrize("percent", [10, 50, 90])
+def test_who_left_during_the_prefill_goes_on_from_there(site: Site, percent: int) -> None:
+    body = {"messages": [user("repeat after me: lamp river soup piano. " * 600)], "max_tokens": 4}
+    processed = total = 0
+    with site.http.stream(
+        "POST", "/v1/chat/completions", json={**body, "stream": True, "return_progress": True}
+    ) as response:
+        for line in response.iter_lines():
+            if "prompt_progress" in line:
+                progress = json.loads(line.removeprefix("data: "))["prompt_progress"]
+                processed, total = progress["processed"], progress["total"]
+            if total and processed * 100 >= percent * total:
+                break
+    assert processed < total, "it left before the end"
+    again = site.chat(**body)
+    # Up to one more unit was computed before the server noticed, or several on a busy machine.
+    assert again["timings"]["cache_n"] >= processed
+    assert again["timings"]["cache_n"] + again["timings"]["prompt_n"] == total
+    assert said(again) == said(site.chat(**body, cache_prompt=False))
 
 
 def test_what_is_disabled_leaves_nothing(site: Site) -> None:
