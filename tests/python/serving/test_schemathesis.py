@@ -16,7 +16,7 @@ from tests.fixtures.demo_server import demo_server
 from tests.fixtures.seed import SEED
 
 LEAST_REQUESTS = 2000
-EXAMPLES_PER_OPERATION = 150
+EXAMPLES_PER_OPERATION = 130
 # Answers are short: random bodies ask for as many tokens as the context holds.
 OPTIONS = {"threads": 2, "max_context": 128, "kv_capacity": 1024, "max_concurrency": 8, "default_max_tokens": 4}
 
