@@ -183,7 +183,7 @@ void bench_start(Conversations& world, Report& report) {
         return target;
     };
     const auto carry_out = [&](TargetId target) {
-        const auto ended = must(start_transaction(world.state, must(session.seal(target))));
+        const auto ended = must(start_transaction(world.state, must(session.seal(target)), {}));
         NINFER_ASSERT(ended.has_value(), "it copies something");
         opened = ended->sequence;
     };

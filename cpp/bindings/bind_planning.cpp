@@ -7,6 +7,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "cpp/bindings/bindings.h"
+#include "cpp/bindings/owner_handles.h"
 #include "cpp/bindings/plan_value.h"
 #include "cpp/bindings/planning_rows.h"
 #include "cpp/bindings/result_to_python.h"
@@ -27,12 +28,6 @@ Enum named(const std::string& name, std::int64_t count, const char* message) {
     for (std::int64_t i = 0; i < count; ++i)
         if (to_string(static_cast<Enum>(i)) == name) return static_cast<Enum>(i);
     throw nb::value_error(message);
-}
-
-std::vector<OwnerHandle> owners_of(const std::vector<std::uint64_t>& values) {
-    std::vector<OwnerHandle> owners;
-    for (const std::uint64_t value : values) owners.push_back({value});
-    return owners;
 }
 
 // --- candidates and publications ------------------------------------------------------------------------------------

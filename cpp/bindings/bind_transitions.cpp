@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "cpp/bindings/bindings.h"
+#include "cpp/bindings/owner_handles.h"
 #include "cpp/bindings/plan_value.h"
 #include "cpp/bindings/result_to_python.h"
 #include "cpp/program/backfill_proof.h"
@@ -67,8 +68,7 @@ std::variant<BackfillProof, Refusal> prove(Program& program, const GrowthPair& h
                                            const std::vector<std::uint64_t>& protected_owners) {
     std::vector<SequenceHandle> sequences;
     for (const std::uint64_t donor : donors) sequences.push_back({donor});
-    std::vector<OwnerHandle> owners;
-    for (const std::uint64_t owner : protected_owners) owners.push_back({owner});
+    const std::vector<OwnerHandle> owners = owners_of(protected_owners);
     const BackfillQuestion question{request_of(head), request_of(borrower), sequences, owners};
     const nb::gil_scoped_release release;
     return to_python<BackfillProof>(prove_backfill(program.context(), question));
@@ -113,15 +113,17 @@ void bind_transition_values(nb::module_& module) {
 void bind_transitions(nb::class_<Program>& program) {
     program.def(
         "start_transaction",
-        [](Program& self, PlanValue& value) {
+        [](Program& self, PlanValue& value, const std::vector<std::uint64_t>& protected_owners) {
             require(value.plan.has_value(), "the plan is used up");
             ContextPlan plan = std::move(*value.plan);
             value.plan.reset();
+            const std::vector<OwnerHandle> owners = owners_of(protected_owners);
             const nb::gil_scoped_release release;
-            return to_python<Ended>(self.start_transaction(std::move(plan)));
+            return to_python<Ended>(self.start_transaction(std::move(plan), owners));
         },
-        nb::arg("plan"),
-        "Uses the plan up. The result if nothing had to be copied; else None, and nothing has happened yet: see "
+        nb::arg("plan"), nb::arg("protected_owners"),
+        "Uses the plan up. Refused if it would touch an owner that is protected now. The result if nothing had to be "
+        "copied; else None, and nothing has happened yet: see "
         "advance_transaction.");
     program.def(
         "advance_transaction",

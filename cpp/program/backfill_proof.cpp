@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "cpp/program/protected_owners.h"
 #include "cpp/state/page_count.h"
 
 namespace ninfer {
@@ -75,8 +76,7 @@ std::optional<Refusal> check_question(const ContextState& state, const BackfillQ
     if (const auto refusal = state.check_no_transaction()) return refusal;
     for (const SequenceHandle donor : question.donors)
         if (const auto found = state.sequences.find(donor); !found) return found.error();
-    for (const OwnerHandle owner : question.protected_owners)
-        if (const auto found = state.owners.find(owner); !found) return found.error();
+    if (const auto refusal = check_owners(state, question.protected_owners)) return refusal;
     for (const SequenceRequest* request : {&question.head, &question.borrower})
         if (request->tokens > state.max_context)
             return Refusal{RefusalKind::kOverContext, request->tokens, state.max_context};

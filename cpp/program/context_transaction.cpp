@@ -6,6 +6,7 @@
 #include "cpp/base/commit_scope.h"
 #include "cpp/program/capture.h"
 #include "cpp/program/checkpoint_removal.h"
+#include "cpp/program/protected_owners.h"
 #include "cpp/program/publication_need.h"
 #include "cpp/program/sequence_opening.h"
 
@@ -25,13 +26,32 @@ std::optional<Refusal> check_handles(const ContextState& state, const ContextPla
     return std::nullopt;
 }
 
-std::optional<Refusal> check_plan(const ContextState& state, const ContextPlan& plan) {
+// The source is touched only if it does not stay with its owner; everything else that a plan names changes.
+bool is_touched(const ContextPlan& plan, std::size_t index) {
+    if (static_cast<std::int32_t>(index) != plan.resources.need().source) return true;
+    return std::get<AdmissionPublication>(plan.publication).candidate.takes_owner();
+}
+
+std::optional<Refusal> check_protections(const ContextState& state, const ContextPlan& plan,
+                                         std::span<const OwnerHandle> protected_owners) {
+    if (const auto refusal = check_owners(state, protected_owners)) return refusal;
+    for (std::size_t i = 0; i < plan.checkpoints.size(); ++i) {
+        if (!is_touched(plan, i)) continue;
+        const CheckpointHandle checkpoint = plan.checkpoints[i];
+        if (const auto refusal = check_unprotected(state, checkpoint, protected_owners)) return refusal;
+    }
+    return std::nullopt;
+}
+
+std::optional<Refusal> check_plan(const ContextState& state, const ContextPlan& plan,
+                                  std::span<const OwnerHandle> protected_owners) {
     const bool has_stages = !plan.checkpoints.empty() || plan.resources.need().kind != ResourceNeed::Kind::kRoom;
     if (const auto refusal = has_stages ? check_serial(state) : state.check_no_transaction()) return refusal;
     const auto planned = static_cast<std::int64_t>(plan.resources.revision());
     const auto now = static_cast<std::int64_t>(state.resource_revision);
     if (planned != now) return Refusal{RefusalKind::kStaleRevision, planned, now};
     if (const auto refusal = check_handles(state, plan)) return refusal;
+    if (const auto refusal = check_protections(state, plan, protected_owners)) return refusal;
     if (const auto refusal = check_alone(state, plan.publication)) return refusal;
     if (const auto refusal = check_place(state, plan.publication)) return refusal;
     const auto need = need_of(state, plan.publication);
@@ -185,8 +205,9 @@ std::optional<Refusal> check_serial(const ContextState& state) {
 }
 
 // Starting the transaction itself comes last: until then nothing is to be taken back if memory runs out.
-Result<std::optional<ResourceResult>, Refusal> start_transaction(ContextState& state, ContextPlan plan) {
-    if (const auto refusal = check_plan(state, plan)) return *refusal;
+Result<std::optional<ResourceResult>, Refusal> start_transaction(ContextState& state, ContextPlan plan,
+                                                                 std::span<const OwnerHandle> protected_owners) {
+    if (const auto refusal = check_plan(state, plan, protected_owners)) return *refusal;
     auto open = std::make_unique<OpenTransaction>();
     open->source = plan.resources.need().source;
     open->consumes = plan.resources.need().consumes;

@@ -22,6 +22,7 @@
 // waiting until that copy has ended.
 
 #include <optional>
+#include <span>
 
 #include "cpp/program/context_plan.h"
 #include "cpp/program/context_state.h"
@@ -32,13 +33,16 @@ namespace ninfer {
 // kUnsettled (a sequence reads another one's image until its first unit).
 std::optional<Refusal> check_serial(const ContextState& state);
 
-// Uses the plan up. Memory that runs out before the first mutation is an exception that has changed nothing; from there on,
+// Uses the plan up. protected_owners: those that nobody may touch now, whatever the plan's session was told.
+// Memory that runs out before the first mutation is an exception that has changed nothing; from there on,
 // and in each later step, it stops the process (cpp/base/commit_scope.h). The result, if it has ended already.
-// As check_serial; kStaleRevision; of captures and finishes what else
+// As check_serial; kStaleRevision; kStaleHandle (a protected owner); kProtected (a checkpoint of one would change, or its
+// owner would be taken over; a source that stays with its owner may be read); of captures and finishes what else
 // a sequence can come to without the revision: kUnsettled, kCopyInFlight, kOverReservation, and kStaleRevision if it has
 // computed; what copies have taken since or pin, as RunningTransaction::start: kNoPages, kNoImageSlots, kNoHostBlocks,
 // kPinned. Handles, lanes and contexts are checked too, but the revision moves before any of them.
-Result<std::optional<ResourceResult>, Refusal> start_transaction(ContextState& state, ContextPlan plan);
+Result<std::optional<ResourceResult>, Refusal> start_transaction(ContextState& state, ContextPlan plan,
+                                                                 std::span<const OwnerHandle> protected_owners);
 
 // One phase; while copies are open, it looks whether they have ended. Whoever polls them moves the bytes (poll_copies). The
 // result, if it ends with this call; none if nothing is open.

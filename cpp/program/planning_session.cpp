@@ -5,6 +5,7 @@
 #include "cpp/program/context_transaction.h"
 #include "cpp/program/degradation_listing.h"
 #include "cpp/program/degradation_step.h"
+#include "cpp/program/protected_owners.h"
 #include "cpp/state/page_count.h"
 
 namespace ninfer {
@@ -28,6 +29,7 @@ Result<Nothing, Refusal> PlanningSession::open(std::span<const Publication> opti
     revision_ = state_.resource_revision;
     if (const auto refusal = state_.check_no_transaction()) return *refusal;
     if (std::ssize(options) > kMaxOptions) return Refusal{RefusalKind::kBatchSize, std::ssize(options), kMaxOptions};
+    if (const auto refusal = check_owners(state_, protected_owners)) return *refusal;
     protected_.assign(protected_owners.begin(), protected_owners.end());
     for (const Publication& publication : options) {
         auto need = find_need(publication);
@@ -47,8 +49,7 @@ Result<PublicationNeed, Refusal> PlanningSession::find_need(const Publication& p
     auto need = ninfer::need_of(state_, publication);
     const auto* admission = std::get_if<AdmissionPublication>(&publication);
     if (!need || admission == nullptr || !admission->candidate.takes_owner()) return need;
-    const OwnerHandle owner = state_.owners.find(admission->candidate.source).value()->owner;
-    if (std::ranges::find(protected_, owner) != protected_.end()) return Refusal{RefusalKind::kActive, 0, 1};
+    if (const auto refusal = check_unprotected(state_, admission->candidate.source, protected_)) return *refusal;
     return need;
 }
 

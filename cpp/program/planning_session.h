@@ -44,8 +44,9 @@ class PlanningSession {
     explicit PlanningSession(ContextState& state);
 
     // 1..kMaxOptions publications. One that cannot be made now is left out, and the others keep their numbers: as
-    // publication_need.h says of it; kActive (a protected owner would be taken over). Whatever asks for a target of it is
-    // refused in the same way. kTransactionOpen; kBatchSize; if none can be made, why the first one cannot. After a
+    // publication_need.h says of it; kProtected (the owner would be taken over). Whatever asks for a target of it is
+    // refused in the same way. kTransactionOpen; kBatchSize; kStaleHandle (a protected owner is not there, so that what
+    // is meant would not be protected); if none can be made, why the first one cannot. After a
     // refusal no target of this session is known any more.
     Result<Nothing, Refusal> open(std::span<const Publication> options, std::span<const OwnerHandle> protected_owners);
     std::int64_t options() const noexcept { return std::ssize(options_); }

@@ -181,9 +181,10 @@ std::optional<Refusal> Program::check_not_pending(const Publication& publication
     return std::nullopt;
 }
 
-Result<std::optional<ResourceResult>, Refusal> Program::start_transaction(ContextPlan plan) {
+Result<std::optional<ResourceResult>, Refusal> Program::start_transaction(
+    ContextPlan plan, std::span<const OwnerHandle> protected_owners) {
     if (const auto refusal = check_not_pending(plan.publication)) return *refusal;
-    return ninfer::start_transaction(context_, std::move(plan));
+    return ninfer::start_transaction(context_, std::move(plan), protected_owners);
 }
 
 Result<std::optional<ResourceResult>, Refusal> Program::advance_transaction() {

@@ -91,7 +91,8 @@ class Program {
     // What planning sessions and proofs read. Changed by the calls of this class only.
     ContextState& context() noexcept { return context_; }
     // As context_transaction.h; kPendingBatch if what is to be captured or finished is a member of the pending batch.
-    Result<std::optional<ResourceResult>, Refusal> start_transaction(ContextPlan plan);
+    Result<std::optional<ResourceResult>, Refusal> start_transaction(ContextPlan plan,
+                                                                     std::span<const OwnerHandle> protected_owners);
     Result<std::optional<ResourceResult>, Refusal> advance_transaction();
     bool transaction_waits() const;
     // Of the open one, if there is one.

@@ -7,7 +7,7 @@ namespace ninfer {
 namespace {
 
 // In the order of RefusalKind.
-constexpr std::array<std::string_view, 35> kNames = {
+constexpr std::array<std::string_view, 36> kNames = {
     "stale_handle",
     "no_lane",
     "no_pages",
@@ -42,6 +42,7 @@ constexpr std::array<std::string_view, 35> kNames = {
     "transaction_open",
     "no_targets",
     "mismatch",
+    "protected",
     "not_text",
 };
 static_assert(static_cast<std::size_t>(RefusalKind::kNotText) + 1 == kNames.size());

@@ -44,7 +44,8 @@ enum class RefusalKind : std::uint8_t {
     kTransactionOpen,   // a transition of resources is open; wanted 0, found 1
     kNoTargets,         // wanted: targets of a planning session, found: how many it may have
     kMismatch,          // an identity differs; wanted: tokens to match, found: tokens that do
-    kNotText,           // wanted: text at this index of a token, found: its type (0: text at another position)
+    kProtected,  // a plan would touch an owner that nobody may touch now; wanted: its handle, found: the checkpoint's
+    kNotText,    // wanted: text at this index of a token, found: its type (0: text at another position)
 };
 
 std::string_view to_string(RefusalKind kind) noexcept;

@@ -828,9 +828,9 @@ class Program:
         Root, and each pair of checkpoint and use ('retain', 'consume', 'continue') that can serve this prompt.
         """
 
-    def start_transaction(self, plan: ContextPlan) -> ResourceResult | None | Refusal:
+    def start_transaction(self, plan: ContextPlan, protected_owners: Sequence[int]) -> ResourceResult | None | Refusal:
         """
-        Uses the plan up. The result if nothing had to be copied; else None, and nothing has happened yet: see advance_transaction.
+        Uses the plan up. Refused if it would touch an owner that is protected now. The result if nothing had to be copied; else None, and nothing has happened yet: see advance_transaction.
         """
 
     def advance_transaction(self) -> ResourceResult | None | Refusal:

@@ -209,12 +209,15 @@ Expected no_opening(const ProgramSim& sim, PlanningProblem& problem) {
     if (const Expected no = sim.transaction_open()) return no;
     if (std::ssize(problem.options) > PlanningSession::kMaxOptions)
         return Refusal{kBatchSize, std::ssize(problem.options), PlanningSession::kMaxOptions};
+    for (const Key owner : problem.protected_owners)
+        if (const Expected no = sim.no_owner(owner)) return no;
     bool any = false;
     for (const Publication& publication : problem.options) {
         ModelNeed need;
         Expected no = find_need(sim, publication, need);
         if (!no && need.takes_owner && problem.is_protected(sim.model.checkpoints.at(need.source).owner))
-            no = Refusal{kActive, 0, 1};
+            no = Refusal{kProtected, static_cast<std::int64_t>(sim.model.checkpoints.at(need.source).owner),
+                         static_cast<std::int64_t>(need.source)};
         any = any || !no;
         problem.needs.push_back(need);
         problem.left_out.push_back(no);

@@ -50,7 +50,7 @@ std::vector<CoverageTable::OperationCase> part_operations() {
     constexpr RefusalSet kTakenMeanwhile = refusals({kOverReservation, kNoImageSlots, kNoHostBlocks});
     return {
         {"session.verify", refusals({kStaleHandle})},
-        {"session.open", kOfSource | kOfSequence | refusals({kTransactionOpen, kBatchSize})},
+        {"session.open", kOfSource | kOfSequence | refusals({kTransactionOpen, kBatchSize, kProtected})},
         {"session.identity"},
         {"session.maximal"},
         {"session.list"},
@@ -59,7 +59,9 @@ std::vector<CoverageTable::OperationCase> part_operations() {
         {"session.assess_many"},
         {"session.baseline"},
         {"session.seal", kOfStores | kOfSerial | refusals({kOverContext, kNoLane})},
-        {"session.start", kOfStores | kOfSerial | refusals({kTransactionOpen, kStaleRevision, kOverReservation}),
+        {"session.start",
+         kOfStores | kOfSerial |
+             refusals({kTransactionOpen, kStaleRevision, kOverReservation, kStaleHandle, kProtected}),
          kTakenMeanwhile},
     };
 }

@@ -10,11 +10,35 @@ namespace {
 
 using enum RefusalKind;
 
-Expected no_start(const ProgramSim& sim, const WaitingPlan& waiting, ModelProjection& projection) {
+// Now, whatever was protected when the plan was made.
+std::vector<OwnerHandle> draw_protected(ProgramSim& sim) {
+    std::vector<OwnerHandle> owners;
+    for (const auto& [key, owner] : sim.model.owners)
+        if (sim.random.percent(4)) owners.push_back(OwnerHandle{key});
+    if (sim.random.percent(3))
+        owners.push_back(OwnerHandle{sim.draw_owner([](Key, const OwnerRecord&) { return false; })});
+    return owners;
+}
+
+Expected touches_protected(const ProgramSim& sim, const WaitingPlan& waiting, std::span<const OwnerHandle> owners) {
+    for (const OwnerHandle owner : owners)
+        if (const Expected no = sim.no_owner(owner.value)) return no;
+    for (const CheckpointHandle checkpoint : waiting.plan.checkpoints) {
+        if (checkpoint.value == waiting.need.source && !waiting.need.takes_owner) continue;
+        const OwnerHandle owner{sim.model.checkpoints.at(checkpoint.value).owner};
+        if (std::ranges::find(owners, owner) == owners.end()) continue;
+        return Refusal{kProtected, static_cast<std::int64_t>(owner.value), static_cast<std::int64_t>(checkpoint.value)};
+    }
+    return {};
+}
+
+Expected no_start(const ProgramSim& sim, const WaitingPlan& waiting, std::span<const OwnerHandle> protected_owners,
+                  ModelProjection& projection) {
     if (const Expected no = not_startable(sim, waiting.need, waiting.target)) return no;
     const auto planned = static_cast<std::int64_t>(waiting.revision);
     const auto now = static_cast<std::int64_t>(sim.model.revision);
     if (planned != now) return Refusal{kStaleRevision, planned, now};
+    if (const Expected no = touches_protected(sim, waiting, protected_owners)) return no;
     const Publication& publication = waiting.plan.publication;
     if (const Expected no = not_alone(sim, publication)) return no;
     if (const Expected no = not_placed(sim, publication)) return no;
@@ -288,12 +312,13 @@ void start_plan(ProgramSim& sim, WaitingPlan waiting) {
     sim.tell("start a plan of revision %llu", static_cast<unsigned long long>(waiting.revision));
     sim.begin(PartOperation::kStart);
     ModelProjection projection;
-    const Expected expected = no_start(sim, waiting, projection);
+    const std::vector<OwnerHandle> owners = draw_protected(sim);
+    const Expected expected = no_start(sim, waiting, owners, projection);
     if (expected && expected->kind == kStaleRevision) sim.count(ProgramSituation::kStalePlan);
     const bool may_be_pinned = !expected && sim.model.any_pin();
     const Publication publication = waiting.plan.publication;
-    const auto started =
-        sim.attempt(expected, [&] { return start_transaction(*sim.state, std::move(waiting.plan)); }, may_be_pinned);
+    const auto started = sim.attempt(
+        expected, [&] { return start_transaction(*sim.state, std::move(waiting.plan), owners); }, may_be_pinned);
     if (!started) return;
     sim.model.transition = decide(sim.model, waiting.need, waiting.target);
     sim.model.transition->publication = publication;

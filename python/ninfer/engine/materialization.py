@@ -27,7 +27,8 @@ class Materialization:
 
     def start(self, request: Request, plan: native.ContextPlan) -> native.Refusal | None:
         """The request has its claim, and its report says from where it starts. A refusal has changed nothing."""
-        result = self._parts.program.start_transaction(plan)
+        protected = self._parts.catalog.protected_owners(request.claim)
+        result = self._parts.program.start_transaction(plan, protected)
         if isinstance(result, native.Refusal):
             return result
         request.admitted = self._parts.clock()

@@ -28,5 +28,9 @@ class OwnerEdges:
     def counts(self) -> Counter[int]:
         return Counter(self._owner_of.values())
 
+    def counts_without(self, request_id: int) -> Counter[int]:
+        """Those of all others."""
+        return Counter(owner for reader, owner in self._owner_of.items() if reader != request_id)
+
     def protects(self, owner: int) -> bool:
         return owner in self._owner_of.values()

@@ -57,9 +57,13 @@ class ResourceManager:
             return []
         return Shortlist(self._catalog, prompt, key, markers).offers()
 
-    def protected_owners(self) -> list[int]:
-        """Handles of the owners that no plan may touch: active or starting requests have edges to them."""
-        return list(self._catalog.edges.counts())
+    def protected_owners(self, claim: Claim | None = None) -> list[int]:
+        """Handles of the owners that no plan may touch: active or starting requests have edges to them.
+
+        claim: of the request whose plan it is, if it has one already. Its own edge does not stand in its way.
+        """
+        edges = self._catalog.edges
+        return list(edges.counts() if claim is None else edges.counts_without(claim.request_id))
 
     # Claims
 

@@ -240,7 +240,7 @@ TEST_F(PlanningTest, AnOwnerIsNotTakenOverWhileADeeperImageIsStillToCome) {
     world().settle();
     const auto owner = world().owner_of(anchor);
     must(session().open(options, {&owner, 1}));
-    EXPECT_EQ(session().why_left_out(1)->kind, RefusalKind::kActive);  // nobody may take the owner over
+    EXPECT_EQ(session().why_left_out(1)->kind, RefusalKind::kProtected);  // nobody may take the owner over
     commit(must(session().identity(0)));
     commit(ask(consuming));
 }

@@ -48,7 +48,7 @@ TEST_F(CapturePlanTest, ACaptureDisplacesAnIdleImage) {
 TEST_F(CapturePlanTest, ASequenceThatWentOnMeanwhileIsNotCaptured) {
     build_full(8);
     const auto target = degrade(ask(capture_on(Tier::kDevice)), {step(DegradationKind::kImageToHost, idle_[0])});
-    ASSERT_FALSE(must(start_transaction(state(), must(session().seal(target)))).has_value());
+    ASSERT_FALSE(must(start_transaction(state(), must(session().seal(target)), {})).has_value());
     world().compute(sequence_, world().make_tokens(1));
     std::optional<ResourceResult> ended;
     while (!ended) ended = step_once();
@@ -59,7 +59,7 @@ TEST_F(CapturePlanTest, ASequenceThatWentOnMeanwhileIsNotCaptured) {
     const auto again = degrade(ask(capture_on(Tier::kDevice)), {evict(idle_[1])});
     ContextPlan plan = must(session().seal(again));
     world().compute(sequence_, world().make_tokens(1));
-    expect_refused([&] { return start_transaction(state(), std::move(plan)); }, RefusalKind::kStaleRevision);
+    expect_refused([&] { return start_transaction(state(), std::move(plan), {}); }, RefusalKind::kStaleRevision);
     close(sequence_);
 }
 

@@ -92,7 +92,7 @@ class PlanningTest : public testing::Test {
         const TargetAssessment assessed = assess(target);
         EXPECT_TRUE(assessed.feasible()) << to_string(assessed.reason);
         const std::uint64_t revision = state().resource_revision;
-        auto ended = must(start_transaction(state(), must(session().seal(target))));
+        auto ended = must(start_transaction(state(), must(session().seal(target)), {}));
         EXPECT_EQ(ended.has_value(), assessed.status == TargetStatus::kReady);
         while (!ended) {
             EXPECT_EQ(state().resource_revision, revision) << "it moves in the middle of a transaction";

@@ -84,7 +84,7 @@ class PlanningRandomTest : public PlanningTest {
 
     // --- carrying it out ----------------------------------------------------------------------------------------------
     ResourceResult disturb(TargetId target) {
-        auto ended = must(start_transaction(state(), must(session().seal(target))));
+        auto ended = must(start_transaction(state(), must(session().seal(target)), {}));
         while (!ended) {
             if (chance(6)) cancel_transaction(state());
             if (chance(4)) world().fail();

@@ -86,7 +86,7 @@ TEST_F(PlanningTest, StepsLeadDownAndTouchNobodyElse) {
     const auto longer = ContextWorld::joined(world().tokens_of(kept), world().make_tokens(1));
     const auto consume = admission(candidates(longer, {{kept, SourceUse::kConsume}}).back(), 128);
     const auto protected_owner = world().owner_of(kept);
-    expect_refused([&] { return session().open({&consume, 1}, {&protected_owner, 1}); }, RefusalKind::kActive);
+    expect_refused([&] { return session().open({&consume, 1}, {&protected_owner, 1}); }, RefusalKind::kProtected);
     const auto capturing = ContextWorld::joined(world().tokens_of(own), world().make_tokens(1));
     EXPECT_EQ(candidates(capturing, {{own}, {own, SourceUse::kConsume}}).size(), 2U);
     close(sequence);

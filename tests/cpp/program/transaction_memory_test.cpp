@@ -39,7 +39,7 @@ class TransactionMemoryTest : public PlanningTest {
         std::optional<ResourceResult> ended;
         try {
             allocations_left = allocations;
-            auto started = start_transaction(world.state, std::move(plan));
+            auto started = start_transaction(world.state, std::move(plan), {});
             while (started && !started.value()) {
                 const auto left = std::exchange(allocations_left, kUnlimited);
                 world.engine->complete_all();

@@ -120,7 +120,7 @@ def test_a_cancelled_turn_leaves_its_source_and_says_what_it_has_cost(
         if isinstance(program.owner(evicted), native.OwnerSummary):
             evictions.append(native.Degradation("evict", owner=evicted))
         target = native.must(session.degrade(native.must(session.identity(1)), evictions))
-        assert native.must(program.start_transaction(native.must(session.seal(target)))) is None
+        assert native.must(program.start_transaction(native.must(session.seal(target)), [])) is None
         while program.transaction_phase != phase:
             assert native.must(program.advance_transaction()) is None
         assert isinstance(program.open_sequence(1), native.Refusal)  # nothing else begins meanwhile
@@ -143,6 +143,23 @@ def test_a_cancelled_turn_leaves_its_source_and_says_what_it_has_cost(
     again = finished(program, native.must(session.seal(chosen(session, admissions(program, TOKENS, source, use)))))
     assert again.sequence is not None
     native.must(program.close_sequence(again.sequence))
+
+
+def test_who_is_protected_since_the_plan_was_sealed_is_named(
+    program: native.Program, session: native.PlanningSession, crowd: tuple[int, list[int]]
+) -> None:
+    _, others = crowd
+    owner = native.must(program.checkpoint(others[0])).owner
+    native.must(session.open([native.Publication.nothing()], []))
+    eviction = native.Degradation("evict", owner=owner)
+    target = native.must(session.degrade(native.must(session.identity(0)), [eviction]))
+    before = program.fingerprint()
+    refused = program.start_transaction(native.must(session.seal(target)), [owner])
+    assert isinstance(refused, native.Refusal)
+    assert (refused.kind, refused.wanted, refused.found) == ("protected", owner, others[0])
+    assert program.fingerprint() == before
+    result = native.must(program.start_transaction(native.must(session.seal(target)), []))
+    assert result is not None and result.owners_gone == [owner]
 
 
 def test_a_candidate_whose_copy_is_on_its_way_does_not_hold_up_the_others(

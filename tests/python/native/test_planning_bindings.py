@@ -41,7 +41,7 @@ def root(program: native.Program, tokens: int) -> native.Publication:
 
 
 def finished(program: native.Program, plan: native.ContextPlan) -> native.ResourceResult:
-    ended = native.must(program.start_transaction(plan))
+    ended = native.must(program.start_transaction(plan, []))
     while ended is None:
         program.poll_copies()
         ended = native.must(program.advance_transaction())
@@ -139,7 +139,7 @@ def test_a_plan_is_used_up_and_names_are_checked(program: native.Program, sessio
     plan = native.must(session.seal(native.must(session.identity(0))))
     result = finished(program, plan)
     with pytest.raises(ValueError, match="used up"):
-        program.start_transaction(plan)
+        program.start_transaction(plan, [])
     assert not program.cancel_transaction()
     assert native.must(program.advance_transaction()) is None
     for call in (

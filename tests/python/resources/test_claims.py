@@ -104,6 +104,17 @@ def test_a_retained_source_is_protected_until_the_end(engine: PlayedEngine) -> N
     assert engine.manager.cell_victim() == source
 
 
+def test_a_request_is_not_in_its_own_way() -> None:
+    engine = PlayedEngine(ContextCacheOptions(max_private_continuations=3))
+    source = engine.keep(TEXT[:100], captures=[50])
+    request = engine.begin_best([*TEXT[:60], 7, 7])
+    assert engine.manager.protected_owners(request.claim) == []
+    other = engine.begin_best([*TEXT[:60], 8, 8])
+    assert engine.manager.protected_owners(request.claim) == [source]
+    engine.discard(other)
+    engine.discard(request)
+
+
 def test_a_twin_that_waits_to_be_deleted_stays_until_then(engine: PlayedEngine) -> None:
     request = engine.begin(TEXT[:200])
     engine.capture(request, 100)
