@@ -84,9 +84,14 @@ def render_chat(
     marked = render(marks.with_all_signs_marked(prompt))
     if marks.unmarked(marked) != plain:
         # The template looks at the signs. It sees its input unchanged now, save for whole special tokens, and parts
-        # of them at the ends of strings.
+        # of them at the ends of strings; and so it must in every variation.
         marked = render(marks.with_tokens_marked(prompt))
+        render = partial(_rendered_marked, render, marks)
     return RenderedChat(marks.unmarked(marked), marked, marks, prompt, render, template.openings)
+
+
+def _rendered_marked(render: Render, marks: ContentMarks, variation: ChatPrompt) -> str:
+    return marks.unmarked(render(marks.with_tokens_marked(variation)))
 
 
 def _count(tokenizer: Tokenizer, text: str) -> int:

@@ -14,6 +14,9 @@ from typing import Any
 from ninfer.frontend.chat_prompt import ChatPrompt
 from ninfer.frontend.private_characters import json_escape, strings_of, unused_characters
 
+# The first unused characters are for who marks a prompt that has these marks already.
+_LEFT_FOR_OTHERS = 8
+
 
 class ContentMarks:
     """Stand-ins for one prompt and one vocabulary's special tokens. Both kinds of marks are undone by `unmarked`."""
@@ -24,8 +27,8 @@ class ContentMarks:
         self._texts = "\n".join(strings_of(contents))
         signs = {sign for token in tokens for sign in token if _is_sign(sign)}
         ordered = sorted(signs.union(*({token[0], token[-1]} for token in tokens)))
-        stand_ins = unused_characters(self._texts + template_text + "".join(tokens), len(ordered))
-        self._stand_in = dict(zip(ordered, stand_ins, strict=True))
+        unused = unused_characters(self._texts + template_text + "".join(tokens), _LEFT_FOR_OTHERS + len(ordered))
+        self._stand_in = dict(zip(ordered, unused[_LEFT_FOR_OTHERS:], strict=True))
         self._signs = sorted(signs)
         self._tokens = tokens
         self._beginnings = {token[:length] for token in tokens for length in range(1, len(token))}
