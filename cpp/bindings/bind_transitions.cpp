@@ -100,7 +100,8 @@ void bind_transition_values(nb::module_& module) {
         .def_prop_ro(
             "finished", [](const ResourceResult& result) { return value_of(result.finished); }, "The owner.")
         .def_ro("revision", &ResourceResult::revision);
-    nb::class_<BackfillProof>(module, "BackfillProof", "The head fits beside the borrower; holds at one revision.")
+    nb::class_<BackfillProof>(module, "BackfillProof",
+                              "The head fits beside the borrower, as long as the revision stays and no copy begins.")
         .def_ro("revision", &BackfillProof::revision)
         .def_ro("pages_needed", &BackfillProof::pages_needed)
         .def_ro("pages_total", &BackfillProof::pages_total)

@@ -102,6 +102,7 @@ Result<BackfillProof, Refusal> prove_backfill(const ContextState& state, const B
     const ResourceAxes used = axes_of(state.stores.copies().used());
     BackfillProof proof;
     proof.revision = state.resource_revision;
+    proof.copies_begun = state.copies_begun;
     proof.pages_needed =
         used.device_pages - leaving.pages() + pages_alone(question.borrower) + pages_alone(question.head);
     proof.pages_total = state.stores.kv().device().pages_total();

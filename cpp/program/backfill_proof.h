@@ -23,15 +23,17 @@ struct BackfillQuestion {
     std::span<const OwnerHandle> protected_owners;  // that stay, whatever happens
 };
 
-// Holds as long as the revision does.
+// Holds as long as the revision does and no copy begins: that moves no revision, but pins cache.
 struct BackfillProof {
     std::uint64_t revision = 0;
+    std::uint64_t copies_begun = 0;
     std::int64_t pages_needed = 0;  // by all that remain, the borrower and the head
     std::int64_t pages_total = 0;
     std::int64_t lanes_needed = 0;
 
     bool holds(const ContextState& state) const noexcept {
-        return state.transaction == nullptr && revision == state.resource_revision;
+        return state.transaction == nullptr && revision == state.resource_revision &&
+               copies_begun == state.copies_begun;
     }
 };
 

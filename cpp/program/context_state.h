@@ -45,6 +45,7 @@ struct ContextState {
     std::vector<Condemned> condemned;
     std::unique_ptr<OpenTransaction> transaction;  // or none
     std::uint64_t resource_revision = 0;
+    std::uint64_t copies_begun = 0;  // outside of transactions, ever
 
     // Why no unit of the sequence may run and nothing may be captured of it now. kCopyFailed, kUnsettled, kCopyInFlight (its
     // image is being read by a copy, perhaps by a cancelled one).

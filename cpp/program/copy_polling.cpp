@@ -97,6 +97,7 @@ void cancel(ContextState& state, CopyId copy) {
 
 void add_job(ContextState& state, const CopyJob& job) {
     state.jobs.push_back(job);
+    ++state.copies_begun;
     if (job.purpose == CopyPurpose::kSettling) ++state.sequences.at(job.sequence).waits;
     if (job.purpose == CopyPurpose::kSnapshot && state.sequences.find(job.sequence))
         ++state.sequences.at(job.sequence).snapshots;

@@ -648,7 +648,7 @@ class ResourceResult:
     def revision(self) -> int: ...
 
 class BackfillProof:
-    """The head fits beside the borrower; holds at one revision."""
+    """The head fits beside the borrower, as long as the revision stays and no copy begins."""
 
     @property
     def revision(self) -> int: ...

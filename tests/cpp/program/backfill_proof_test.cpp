@@ -92,6 +92,28 @@ TEST_F(BackfillProofTest, ACondemnedImageKeepsItsLane) {
     EXPECT_EQ(must(prove_backfill(state(), question(64, 64))).lanes_needed, 2);
 }
 
+// A copy that begins moves no revision, and takes and pins what the proof has counted as released.
+TEST_F(BackfillProofTest, ItDoesNotOutliveTheBeginningOfACopy) {
+    build({.pages = 16, .lanes = 4, .checkpoint_slots = 4, .host_pages = 12});
+    const auto idle = world().endpoint(world().make_tokens(256));
+    const auto sequence = world().open(64 * 3, 1);
+    world().compute(sequence, world().make_tokens(128));
+    donors_ = {sequence};
+    const auto expect_ended_by = [&](auto&& begin_copy) {
+        const auto proof = must(prove_backfill(state(), question(64 * 13, 64 * 3)));
+        EXPECT_TRUE(proof.holds(state()));
+        must(begin_copy());
+        EXPECT_EQ(proof.revision, state().resource_revision);
+        EXPECT_FALSE(proof.holds(state()));
+        expect_refused([&] { return prove_backfill(state(), question(64 * 13, 64 * 3)); }, RefusalKind::kNoPages);
+        world().settle();
+        EXPECT_FALSE(proof.holds(state()));
+    };
+    expect_ended_by([&] { return start_copy(state(), idle, Tier::kHost); });
+    expect_ended_by([&] { return capture(state(), sequence, {.image_tier = Tier::kHost}); });
+    close(sequence);
+}
+
 // Cache that cannot be released is no cache: what open copies read or write, and their destinations, drained ones too.
 TEST_F(BackfillProofTest, CopiesHoldWhatTheyUse) {
     build({.pages = 16, .lanes = 4, .host_pages = 12});
