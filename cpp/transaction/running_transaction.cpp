@@ -61,13 +61,13 @@ void RunningTransaction::step() {
             changed_ = plan_.steps().releases_anything();
             return move_to(TransactionPhase::kCopyPreparation);
         case TransactionPhase::kCopyPreparation:
-            prepare();
+            if (!prepare()) return;
             return move_to(copies_.empty() ? TransactionPhase::kCopyPublication : TransactionPhase::kCopiesInFlight);
         case TransactionPhase::kCopiesInFlight:
             return look();
         case TransactionPhase::kCopyPublication:
-            publish();
-            return end_round();
+            if (publish()) end_round();
+            return;
         case TransactionPhase::kDraining:
             return drain();
         case TransactionPhase::kCommitted:
@@ -149,22 +149,30 @@ void RunningTransaction::shorten(const HoldingCut& cut) {
 
 // --- rounds of copies -----------------------------------------------------------------------------------------------
 
-void RunningTransaction::prepare() {
+// Whether all of the round has begun. The next three likewise go on where the last step has stopped.
+bool RunningTransaction::prepare() {
     const ResourceSteps& steps = plan_.steps();
     switch (round_) {
         case CopyRound::kDemotion:
-            for (const PageId page : steps.demoted_pages) begin_copy(stores_.copies->start_page(page, Tier::kHost));
-            for (const ImageId image : steps.demoted_images)
-                begin_copy(stores_.copies->start_image(image, Tier::kHost));
-            return;
+            return begin_copies(steps.demoted_pages, steps.demoted_images, Tier::kHost);
         case CopyRound::kRestore:
-            for (const PageId page : steps.restored_pages) begin_copy(stores_.copies->start_page(page, Tier::kDevice));
-            return;
+            return begin_copies(steps.restored_pages, {}, Tier::kDevice);
         case CopyRound::kActivation:
             prepare_kv();
             prepare_image();
-            return;
+            return true;
     }
+    return true;
+}
+
+bool RunningTransaction::begin_copies(std::span<const PageId> pages, std::span<const ImageId> images,
+                                      Tier destination) {
+    const std::size_t all = pages.size() + images.size();
+    const std::size_t end = std::min(all, copies_.size() + kCopiesPerStep);
+    for (std::size_t i = copies_.size(); i < end; ++i)
+        begin_copy(i < pages.size() ? stores_.copies->start_page(pages[i], destination)
+                                    : stores_.copies->start_image(images[i - pages.size()], destination));
+    return end == all;
 }
 
 void RunningTransaction::begin_copy(Result<CopyId, Refusal> copy) {
@@ -204,32 +212,44 @@ void RunningTransaction::prepare_image() {
 }
 
 void RunningTransaction::look() {
-    bool pending = false;
-    for (const CopyId copy : copies_) {
-        const CopyStatus status = must(stores_.copies->status(copy));
+    const std::size_t end = std::min(copies_.size(), looked_ + kCopiesPerStep);
+    for (std::size_t i = looked_; i < end; ++i) {
+        const CopyStatus status = must(stores_.copies->status(copies_[i]));
         if (status == CopyStatus::kFailed) {
             abort(TransactionEnd::kCopyFailed);
             return drain();
         }
-        pending = pending || status == CopyStatus::kPending;
+        waits_ = waits_ || status == CopyStatus::kPending;
+        if (!waits_) ++looked_;
     }
-    waits_ = pending;
-    if (!pending) move_to(TransactionPhase::kCopyPublication);
+    if (looked_ == copies_.size()) move_to(TransactionPhase::kCopyPublication);
 }
 
-void RunningTransaction::publish() {
-    for (const CopyId copy : copies_) {
-        must(stores_.copies->publish(copy));
+// Device replicas go when all of the round is published.
+bool RunningTransaction::publish() {
+    std::size_t left = kCopiesPerStep;
+    for (; published_ < copies_.size() && left > 0; --left) {
+        must(stores_.copies->publish(copies_[published_++]));
         changed_ = true;
         note();
     }
-    copies_.clear();
-    if (round_ != CopyRound::kDemotion) return;
-    for (const PageId page : plan_.steps().demoted_pages) did(stores_.kv->drop(page, Tier::kDevice));
-    for (const ImageId image : plan_.steps().demoted_images) did(stores_.images->drop(image, Tier::kDevice));
+    if (published_ < copies_.size()) return false;
+    if (round_ != CopyRound::kDemotion) return true;
+    for (; left_device_ < copies_.size() && left > 0; --left) leave_device(left_device_++);
+    return left_device_ == copies_.size();
+}
+
+void RunningTransaction::leave_device(std::size_t index) {
+    const auto& pages = plan_.steps().demoted_pages;
+    if (index < pages.size())
+        did(stores_.kv->drop(pages[index], Tier::kDevice));
+    else
+        did(stores_.images->drop(plan_.steps().demoted_images[index - pages.size()], Tier::kDevice));
 }
 
 void RunningTransaction::end_round() {
+    copies_.clear();
+    looked_ = published_ = left_device_ = 0;
     if (round_ == CopyRound::kActivation) {
         commit();
         return move_to(TransactionPhase::kCommitted);
@@ -267,18 +287,21 @@ void RunningTransaction::consume_image() {
 
 void RunningTransaction::abort(TransactionEnd why) {
     end_ = why;
+    copies_.erase(copies_.begin(), copies_.begin() + static_cast<std::ptrdiff_t>(std::exchange(published_, 0)));
     move_to(TransactionPhase::kDraining);
 }
 
 // A destination is given back only when the engine does not write it any more.
 void RunningTransaction::drain() {
-    std::erase_if(copies_, [&](CopyId copy) {
-        if (must(stores_.copies->status(copy)) == CopyStatus::kPending) return false;
-        did(stores_.copies->cancel(copy));
-        return true;
+    const auto end = copies_.begin() + static_cast<std::ptrdiff_t>(std::min(copies_.size(), kCopiesPerStep));
+    const auto kept = std::remove_if(copies_.begin(), end, [&](CopyId copy) {
+        const bool pending = must(stores_.copies->status(copy)) == CopyStatus::kPending;
+        waits_ = waits_ || pending;
+        if (!pending) did(stores_.copies->cancel(copy));
+        return !pending;
     });
-    waits_ = !copies_.empty();
-    if (waits_) return;
+    copies_.erase(kept, end);
+    if (!copies_.empty()) return;
     if (kv_ != SpaceId{}) did(stores_.kv->release(std::exchange(kv_, SpaceId{})));
     if (image_ != ImageId{}) did(stores_.images->release(std::exchange(image_, ImageId{})));
     move_to(TransactionPhase::kAborted);

@@ -32,6 +32,10 @@ namespace ninfer {
 
 class RunningTransaction {
    public:
+    // Most copies that one step begins, looks at, publishes or gives back: well below a millisecond. A larger round takes
+    // several steps in one phase, and each of them is a boundary too: what was published stays, the rest is given back.
+    static constexpr std::size_t kCopiesPerStep = 256;
+
     // Uses the plan up, whatever comes of it. kStaleRevision, kStaleHandle, kActive, and as ResourcePlan::seal.
     static Result<std::unique_ptr<RunningTransaction>, Refusal> start(ResourcePlan plan, const StateStores& stores,
                                                                       std::uint64_t revision);
@@ -40,7 +44,7 @@ class RunningTransaction {
     RunningTransaction(const RunningTransaction&) = delete;
     RunningTransaction& operator=(const RunningTransaction&) = delete;
 
-    // One phase; while copies are open, it looks whether they have ended.
+    // One phase, or a part of it if the round has many copies; while they are open, it looks whether they have ended.
     void step();
     // Whether the last step has found that a copy has to end first.
     bool waits() const noexcept { return waits_; }
@@ -55,7 +59,7 @@ class RunningTransaction {
     ResourceStage stage() const noexcept;
     bool ended() const noexcept { return has_ended(phase_); }
     const ResourceProjection& projection() const noexcept { return projection_; }
-    std::int64_t open_copies() const noexcept { return std::ssize(copies_); }
+    std::int64_t open_copies() const noexcept { return std::ssize(copies_) - static_cast<std::int64_t>(published_); }
     // As they are now, placements apart; one per holding of the plan.
     std::span<const HoldingResult> holdings() const noexcept { return holdings_; }
     // Of the new sequence, as far as it is there.
@@ -81,12 +85,14 @@ class RunningTransaction {
     void release();
     void release_holding(std::int32_t index);
     void shorten(const HoldingCut& cut);
-    void prepare();
+    bool prepare();
+    bool begin_copies(std::span<const PageId> pages, std::span<const ImageId> images, Tier destination);
     void prepare_kv();
     void prepare_image();
     void begin_copy(Result<CopyId, Refusal> copy);
     void look();
-    void publish();
+    bool publish();
+    void leave_device(std::size_t index);
     void end_round();
     void commit();
     void consume_kv();
@@ -105,6 +111,9 @@ class RunningTransaction {
     bool changed_ = false;
     std::vector<HoldingResult> holdings_;  // as they are now; placements are filled in by result()
     std::vector<CopyId> copies_;           // of the round
+    std::size_t looked_ = 0;               // the first of them that is not known to be done
+    std::size_t published_ = 0;            // as many of them have been, and their handles are gone
+    std::size_t left_device_ = 0;          // as many of what was demoted have
     SpaceId kv_;
     ImageId image_;
     ResourceAxes peak_;
