@@ -77,6 +77,11 @@ std::variant<BackfillProof, Refusal> prove(Program& program, const GrowthPair& h
 }  // namespace
 
 void bind_transition_values(nb::module_& module) {
+    nb::class_<ResourceAxes>(module, "ResourceAxes", "Amounts per axis; reserved device pages count as used.")
+        .def_ro("device_pages", &ResourceAxes::device_pages)
+        .def_ro("image_slots_active", &ResourceAxes::image_slots_active)
+        .def_ro("image_slots_checkpoint", &ResourceAxes::image_slots_checkpoint)
+        .def_ro("host_blocks", &ResourceAxes::host_blocks);
     nb::class_<ResourceResult>(module, "ResourceResult",
                                "How a transition has ended: the complete state of what it touched.")
         .def_prop_ro(
@@ -96,9 +101,13 @@ void bind_transition_values(nb::module_& module) {
         .def_prop_ro("sequence", [](const ResourceResult& result) { return value_of(result.sequence); })
         .def_prop_ro(
             "captured", [](const ResourceResult& result) { return value_of(result.captured); },
-            "None if its sequence has gone on meanwhile.")
+            "None if it was skipped.")
         .def_prop_ro(
             "finished", [](const ResourceResult& result) { return value_of(result.finished); }, "The owner.")
+        .def_ro("skipped", &ResourceResult::skipped,
+                "Why a committed capture or finish has published nothing; 'backwards' if its sequence has gone on.")
+        .def_ro("used", &ResourceResult::used, "Now.")
+        .def_ro("peak", &ResourceResult::peak, "The most of each axis at any moment since the start.")
         .def_ro("revision", &ResourceResult::revision);
     nb::class_<BackfillProof>(module, "BackfillProof",
                               "The head fits beside the borrower, as long as the revision stays and no copy begins.")

@@ -139,22 +139,32 @@ void publish(ContextState& state, OpenTransaction& open, const AdmissionPublicat
 
 // A sequence that has gone on meanwhile, or cannot be captured any more, is not: an optional capture is skipped, and the
 // caller of a finish discards.
-bool is_as_planned(const ContextState& state, const OpenTransaction& open, SequenceHandle sequence) {
+std::optional<Refusal> not_as_planned(const ContextState& state, const OpenTransaction& open,
+                                      SequenceHandle sequence) {
     const auto found = state.sequences.find(sequence);
-    return found && found.value()->computed == open.computed;
+    if (!found) return found.error();
+    const std::int64_t computed = found.value()->computed;
+    if (computed == open.computed) return std::nullopt;
+    return Refusal{RefusalKind::kBackwards, open.computed, computed};
 }
 
 void publish(ContextState& state, OpenTransaction& open, const CapturePublication& publication,
              ResourceResult& result) {
-    if (!is_as_planned(state, open, publication.sequence)) return;
+    result.skipped = not_as_planned(state, open, publication.sequence);
+    if (result.skipped) return;
     if (const auto captured = capture(state, publication.sequence, publication.request))
         result.captured = captured.value();
+    else
+        result.skipped = captured.error();
 }
 
 void publish(ContextState& state, OpenTransaction& open, const FinishPublication& publication, ResourceResult& result) {
-    if (!is_as_planned(state, open, publication.sequence)) return;
+    result.skipped = not_as_planned(state, open, publication.sequence);
+    if (result.skipped) return;
     if (const auto finished = finish(state, publication.sequence, publication.request))
         result.finished = finished.value();
+    else
+        result.skipped = finished.error();
 }
 
 void publish(ContextState&, OpenTransaction&, const NoPublication&, ResourceResult&) {}

@@ -20,7 +20,8 @@ struct AdmissionPublication {
     SequenceRequest request;
 };
 
-// A checkpoint of an active sequence, if that is still where it was when the plan was sealed; else nothing (Skip).
+// A checkpoint of an active sequence, if that is still where it was when the plan was sealed; else nothing (Skip),
+// and the result says why.
 struct CapturePublication {
     SequenceHandle sequence;
     CaptureRequest request;

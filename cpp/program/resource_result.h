@@ -4,6 +4,7 @@
 // keeps a catalog compares and adopts, and never replays.
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "cpp/program/sequence.h"
@@ -35,6 +36,9 @@ struct ResourceResult {
     SequenceHandle sequence;
     CheckpointHandle captured;
     OwnerHandle finished;
+    // Why a committed capture or finish has published nothing: the sequence is gone, has gone on since (kBackwards), or
+    // as capture and finish refuse.
+    std::optional<Refusal> skipped;
     ResourceAxes used;           // now
     ResourceAxes peak;           // measured: the most of each axis at any moment since the start
     std::uint64_t revision = 0;  // now

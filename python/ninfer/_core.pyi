@@ -603,6 +603,18 @@ class TargetAssessment:
 class ContextPlan:
     """A sealed target. Used up by Program.start_transaction."""
 
+class ResourceAxes:
+    """Amounts per axis; reserved device pages count as used."""
+
+    @property
+    def device_pages(self) -> int: ...
+    @property
+    def image_slots_active(self) -> int: ...
+    @property
+    def image_slots_checkpoint(self) -> int: ...
+    @property
+    def host_blocks(self) -> int: ...
+
 class ResourceResult:
     """How a transition has ended: the complete state of what it touched."""
 
@@ -638,17 +650,33 @@ class ResourceResult:
     def sequence(self) -> int | None: ...
     @property
     def captured(self) -> int | None:
-        """None if its sequence has gone on meanwhile."""
+        """None if it was skipped."""
 
     @property
     def finished(self) -> int | None:
         """The owner."""
 
     @property
+    def skipped(self) -> Refusal | None:
+        """
+        Why a committed capture or finish has published nothing; 'backwards' if its sequence has gone on.
+        """
+
+    @property
+    def used(self) -> ResourceAxes:
+        """Now."""
+
+    @property
+    def peak(self) -> ResourceAxes:
+        """The most of each axis at any moment since the start."""
+
+    @property
     def revision(self) -> int: ...
 
 class BackfillProof:
-    """The head fits beside the borrower, as long as the revision stays and no copy begins."""
+    """
+    The head fits beside the borrower, as long as the revision stays and no copy begins.
+    """
 
     @property
     def revision(self) -> int: ...

@@ -122,6 +122,7 @@ bool publish(ProgramSim& sim, ModelTransition& transition, const CapturePublicat
     const Key key = publication.sequence.value;
     const bool captures = is_as_planned(sim, transition, key) && !no_capture(sim, key, publication.request.image_tier);
     expect_equal(captures, result.captured != CheckpointHandle{}, "whether a capture was published");
+    expect_equal(captures, !result.skipped.has_value(), "whether a capture was skipped");
     sim.count(captures ? ProgramSituation::kCaptured : ProgramSituation::kCaptureSkipped);
     return captures && do_capture(sim, key, publication.request, result.captured.value);
 }
@@ -131,6 +132,7 @@ bool publish(ProgramSim& sim, ModelTransition& transition, const FinishPublicati
     const Key key = publication.sequence.value;
     const bool finishes = is_as_planned(sim, transition, key) && !no_finish(sim, key, publication.request.image_tier);
     expect_equal(finishes, result.finished != OwnerHandle{}, "whether a finish was published");
+    expect_equal(finishes, !result.skipped.has_value(), "whether a finish was skipped");
     sim.count(finishes ? ProgramSituation::kFinished : ProgramSituation::kFinishSkipped);
     if (!finishes) return false;
     const Key endpoint = sim.state->owners.find(result.finished).value()->checkpoints.back().value;

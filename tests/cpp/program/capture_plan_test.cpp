@@ -36,6 +36,7 @@ TEST_F(CapturePlanTest, ACaptureDisplacesAnIdleImage) {
     expect_status(assess(target), TargetStatus::kNeedsTransfer);
     const auto result = commit(target);
     ASSERT_TRUE(world().is_there(result.captured));
+    EXPECT_FALSE(result.skipped.has_value());
     EXPECT_TRUE(result.removed.empty());
     EXPECT_EQ(state().owners.find(result.captured).value()->frontier, 100);
     EXPECT_EQ(world().owner_of(result.captured), state().sequences.at(sequence_).owner);
@@ -54,12 +55,28 @@ TEST_F(CapturePlanTest, ASequenceThatWentOnMeanwhileIsNotCaptured) {
     while (!ended) ended = step_once();
     EXPECT_EQ(to_string(ended->end), "committed");
     EXPECT_EQ(ended->captured, CheckpointHandle{});
+    ASSERT_TRUE(ended->skipped.has_value());
+    EXPECT_EQ(ended->skipped->message(), (Refusal{RefusalKind::kBackwards, 100, 101}).message());
     EXPECT_TRUE(ended->changed) << "what was moved stays moved";
     // Before the start it is told at once.
     const auto again = degrade(ask(capture_on(Tier::kDevice)), {evict(idle_[1])});
     ContextPlan plan = must(session().seal(again));
     world().compute(sequence_, world().make_tokens(1));
     expect_refused([&] { return start_transaction(state(), std::move(plan), {}); }, RefusalKind::kStaleRevision);
+    close(sequence_);
+}
+
+// What a finish is refused for at the commit, its plan is skipped for.
+TEST_F(CapturePlanTest, ASkippedFinishSaysWhatItWasRefusedFor) {
+    build_full(8);
+    const auto target = degrade(ask(finish_on(Tier::kDevice)), {step(DegradationKind::kImageToHost, idle_[0])});
+    ASSERT_FALSE(must(start_transaction(state(), must(session().seal(target)), {})).has_value());
+    state().sequences.at(sequence_).copy_failed = true;
+    std::optional<ResourceResult> ended;
+    while (!ended) ended = step_once();
+    EXPECT_EQ(ended->finished, OwnerHandle{});
+    ASSERT_TRUE(ended->skipped.has_value());
+    EXPECT_EQ(to_string(ended->skipped->kind), "copy_failed");
     close(sequence_);
 }
 

@@ -124,6 +124,15 @@ def test_captures_finishes_and_releases(program: native.Program, session: native
     for publication in (native.Publication.capture(sequence), native.Publication.finish(sequence)):
         native.must(session.open([publication], []))
         result = finished(program, native.must(session.seal(native.must(session.identity(0)))))
+        assert result.skipped is None
+        used = program.statistics().used
+        assert result.used.device_pages == used.device_pages + used.device_pages_reserved
+        assert (result.used.image_slots_active, result.used.image_slots_checkpoint, result.used.host_blocks) == (
+            used.image_slots_active,
+            used.image_slots_checkpoint,
+            used.host_blocks,
+        )
+        assert result.peak.device_pages >= result.used.device_pages
         program.poll_copies()
     assert result.finished is not None
     kept = native.must(program.owner(result.finished)).checkpoints
