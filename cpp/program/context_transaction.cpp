@@ -26,9 +26,11 @@ std::optional<Refusal> check_handles(const ContextState& state, const ContextPla
     return std::nullopt;
 }
 
-// The source is touched only if it does not stay with its owner; everything else that a plan names changes.
+// The source is touched if it loses a replica or does not stay with its owner; everything else that a plan names changes.
 bool is_touched(const ContextPlan& plan, std::size_t index) {
     if (static_cast<std::int32_t>(index) != plan.resources.need().source) return true;
+    const HoldingOutcome& outcome = plan.resources.outcomes()[index];
+    if (outcome.drops_host || outcome.image != ImageOutcome::kAsIs) return true;
     return std::get<AdmissionPublication>(plan.publication).candidate.takes_owner();
 }
 
@@ -139,8 +141,7 @@ void publish(ContextState& state, OpenTransaction& open, const AdmissionPublicat
 
 // A sequence that has gone on meanwhile, or cannot be captured any more, is not: an optional capture is skipped, and the
 // caller of a finish discards.
-std::optional<Refusal> not_as_planned(const ContextState& state, const OpenTransaction& open,
-                                      SequenceHandle sequence) {
+std::optional<Refusal> not_as_planned(const ContextState& state, const OpenTransaction& open, SequenceHandle sequence) {
     const auto found = state.sequences.find(sequence);
     if (!found) return found.error();
     const std::int64_t computed = found.value()->computed;

@@ -23,6 +23,11 @@ enum class DegradationKind : std::uint8_t {
 
 inline constexpr std::int64_t kDegradationKinds = 7;
 
+// What stays complete on Device: all that a source of a new sequence may give.
+constexpr bool drops_redundant(DegradationKind kind) noexcept {
+    return kind == DegradationKind::kDropHostPages || kind == DegradationKind::kDropHostImage;
+}
+
 std::string_view to_string(DegradationKind kind) noexcept;
 
 // As a session lists it, with what it can do at most; facts about the joint outcome come from assessing the target.

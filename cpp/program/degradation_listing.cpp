@@ -11,12 +11,13 @@ namespace {
 class DegradationListing {
    public:
     DegradationListing(const PlanningDomain& domain, std::span<const HoldingOutcome> outcomes,
-                       std::span<const std::int32_t> fixed, std::int32_t continued, const ResourceAxes& residual,
+                       const MembersOfOption& members, const ResourceAxes& residual,
                        std::vector<Degradation>& degradations)
         : domain_(domain),
           outcomes_(outcomes),
-          fixed_(fixed),
-          tail_(tail_of(continued)),
+          fixed_(members.fixed),
+          source_(members.source),
+          tail_(tail_of(members.continued)),
           residual_(residual),
           list_(degradations) {}
 
@@ -25,6 +26,7 @@ class DegradationListing {
             const DomainMember& member = domain_.members()[static_cast<std::size_t>(i)];
             if (member.eligible && i == member.owner_begin) add_eviction(member);
             if (can_change(i)) add_member(i);
+            if (i == source_ && member.eligible) add_drops(i);
         }
     }
 
@@ -36,20 +38,25 @@ class DegradationListing {
 
     void add_member(std::int32_t index) {
         const DomainMember& member = domain_.members()[static_cast<std::size_t>(index)];
-        const HoldingOutcome& outcome = outcomes_[static_cast<std::size_t>(index)];
         const HoldingShape& shape = member.shape;
         const ResourceAxes has = amounts(index);
-        if (residual_.host_blocks > 0) {
-            if (shape.on_both > 0 && !outcome.drops_host)
-                add(member, DegradationKind::kDropHostPages).relief.host_blocks = page_blocks(shape.on_both);
-            if (shape.image_on_device && shape.image_on_host && outcome.image == ImageOutcome::kAsIs)
-                add(member, DegradationKind::kDropHostImage).relief.host_blocks = domain_.targets().blocks_per_image();
-        }
+        add_drops(index);
         if (residual_.device_pages > 0 && on_device(index) > 0) add_moves(index);
         if (residual_.image_slots_checkpoint > 0 && has.image_slots_checkpoint > 0) add_image_move(member);
         if (concerns(has) && !shape.has_image()) add_cuts(index);
         // The last one that goes is the whole owner.
         if (concerns(has) && survivors(member) > 1) add(member, DegradationKind::kDelete).relief = has;
+    }
+
+    void add_drops(std::int32_t index) {
+        if (residual_.host_blocks == 0) return;
+        const DomainMember& member = domain_.members()[static_cast<std::size_t>(index)];
+        const HoldingOutcome& outcome = outcomes_[static_cast<std::size_t>(index)];
+        const HoldingShape& shape = member.shape;
+        if (shape.on_both > 0 && !outcome.drops_host)
+            add(member, DegradationKind::kDropHostPages).relief.host_blocks = page_blocks(shape.on_both);
+        if (shape.image_on_device && shape.image_on_host && outcome.image == ImageOutcome::kAsIs)
+            add(member, DegradationKind::kDropHostImage).relief.host_blocks = domain_.targets().blocks_per_image();
     }
 
     void add_eviction(const DomainMember& member) {
@@ -178,6 +185,7 @@ class DegradationListing {
     const PlanningDomain& domain_;
     std::span<const HoldingOutcome> outcomes_;
     std::span<const std::int32_t> fixed_;
+    std::int32_t source_;
     std::int32_t tail_;  // run or kNoRun
     const ResourceAxes& residual_;
     std::vector<Degradation>& list_;
@@ -186,9 +194,9 @@ class DegradationListing {
 }  // namespace
 
 void list_degradations(const PlanningDomain& domain, std::span<const HoldingOutcome> outcomes,
-                       std::span<const std::int32_t> fixed, std::int32_t continued, const ResourceAxes& residual,
+                       const MembersOfOption& members, const ResourceAxes& residual,
                        std::vector<Degradation>& degradations) {
-    DegradationListing(domain, outcomes, fixed, continued, residual, degradations).add_all();
+    DegradationListing(domain, outcomes, members, residual, degradations).add_all();
 }
 
 }  // namespace ninfer

@@ -66,7 +66,7 @@ class PlanningSession {
     // inactive owners have. Nothing is left out because it would free nothing alone. Valid until the next call.
     Result<std::span<const Degradation>, Refusal> degradations(TargetId target);
     // The target behind these steps; the same one again if it is known. kNoTargets; kStaleHandle (gone, or not to be
-    // touched: protected, active, the source or what leaves with it); kBackwards (no step down).
+    // touched: protected, active, what leaves with the source, or itself but for redundant Host replicas); kBackwards (no step down).
     Result<TargetId, Refusal> degrade(TargetId target, std::span<const Degradation> steps);
     // One target per degradation, until there is no place for more.
     Result<std::vector<TargetId>, Refusal> successors(TargetId target);
@@ -84,7 +84,9 @@ class PlanningSession {
         Publication publication;
         std::optional<Refusal> left_out;  // why; it has no need then
         PublicationNeed need;
-        std::vector<std::int32_t> fixed;  // members that no step may touch, sorted, once the domain has been read
+        // The source, and what leaves with it, sorted, once the domain has been read. No step touches these members, but
+        // that the source may lose redundant Host replicas.
+        std::vector<std::int32_t> fixed;
     };
 
     Result<PublicationNeed, Refusal> find_need(const Publication& publication) const;
@@ -104,6 +106,7 @@ class PlanningSession {
     ResourceNeed need_of(const Option& option, std::int32_t source) const;
 
     Result<std::vector<std::int32_t>, Refusal> members_of(const Option& option, const Degradation& step) const;
+    bool is_fixed(const Option& option, std::int32_t member, DegradationKind kind) const;
     // The option's source, if it is consumed as a whole and ends within a page.
     std::int32_t continued_member(const Option& option) const;
     void set_change(std::int32_t member, const HoldingOutcome& outcome);

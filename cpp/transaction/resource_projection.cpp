@@ -98,6 +98,7 @@ void ResourceProjector::want_holding(std::int32_t index) {
 // Called when all others have said what they want: what nobody else has is continued in place.
 void ResourceProjector::want_source() {
     const DomainHolding& source = domain_->holdings()[static_cast<std::size_t>(need_.source)];
+    const HoldingOutcome& outcome = outcomes_[static_cast<std::size_t>(need_.source)];
     const bool whole = need_.frontier == source.frontier;
     const bool unaligned = !is_aligned(need_.frontier);
     const bool moves = consumes() && whole && !(unaligned && tail_is_shared(source));
@@ -110,7 +111,7 @@ void ResourceProjector::want_source() {
         RunWants& wants = run_wants_[static_cast<std::size_t>(link)];
         wants.kept = wants.on_device = run.pages;
         raise(wants.kept_after, in_run(run, kept_after));
-        if (!outcomes_[static_cast<std::size_t>(need_.source)].drops_host) wants.on_host = run.pages;
+        if (!outcome.drops_host) wants.on_host = run.pages;
         wants.needed = in_run(run, needed);
         if (moves && unaligned && link == domain_->chain(source).front()) wants.tail = run.pages - 1;
     }
@@ -124,7 +125,8 @@ void ResourceProjector::want_source() {
     image.last_of_source = is_last;
     image.is_source = true;
     ++image.holders;
-    image.on_device = image.on_host = true;
+    image.on_device = true;
+    image.on_host = image.on_host || outcome.image != ImageOutcome::kDeviceOnly;
 }
 
 bool ResourceProjector::tail_is_shared(const DomainHolding& source) const {
@@ -240,7 +242,7 @@ void ResourceProjector::add_images(ResourceProjection& projection) const {
         if (image_ == ImageActivation::kMove && image_wants_[i].is_source) {
             projection.pins += image.pins;
             --projection.used_at(ResourceStage::kCommitted).image_slots_checkpoint;
-            if (image.on_host) projection.used_at(ResourceStage::kCommitted).host_blocks -= blocks;
+            if (image.on_host && !change.drop_host) projection.used_at(ResourceStage::kCommitted).host_blocks -= blocks;
         }
     }
 }

@@ -31,6 +31,7 @@ void check_source(const TargetDomain& domain, std::span<const HoldingOutcome> ou
     const DomainHolding& source = domain.holdings()[static_cast<std::size_t>(need.source)];
     HoldingOutcome outcome = outcomes[static_cast<std::size_t>(need.source)];
     outcome.drops_host = false;
+    if (outcome.image == ImageOutcome::kDeviceOnly) outcome.image = ImageOutcome::kAsIs;
     NINFER_ASSERT(outcome == domain.identity_of(need.source), "the source of a new sequence is degraded");
     NINFER_ASSERT_LE(0, need.frontier);
     NINFER_ASSERT_LE(need.frontier, source.frontier);

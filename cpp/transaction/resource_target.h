@@ -47,7 +47,7 @@ struct ResourceNeed {
 
     Kind kind = Kind::kRoom;
     bool consumes = false;             // the source goes; its bytes are continued in place where nobody else has them
-    std::int32_t source = kNoHolding;  // index in the domain; as an outcome it is the identity, but for drops_host
+    std::int32_t source = kNoHolding;  // index in the domain; its outcome is the identity, but for what it has twice
     std::int64_t frontier = 0;         // tokens; less than the source's: only without recurrent layers
     std::int64_t pages = 0;            // that the new sequence must have a place for, the shared ones included
     ResourceAxes room;                 // what must still be free after all that

@@ -41,8 +41,16 @@ struct ModelNeed {
 
 struct ModelTarget {
     int option = 0;
-    std::map<Key, ModelWant> wants = {};  // of checkpoints that are neither source nor leaving
+    std::map<Key, ModelWant> wants = {};  // of checkpoints that are not leaving; of the source only what it has twice
 
+    bool drops_host_pages(Key key) const {
+        const auto found = wants.find(key);
+        return found != wants.end() && found->second.drops_host;
+    }
+    bool drops_host_image(Key key) const {
+        const auto found = wants.find(key);
+        return found != wants.end() && found->second.image == ImageOutcome::kDeviceOnly;
+    }
     auto operator<=>(const ModelTarget&) const = default;
 };
 
@@ -63,7 +71,7 @@ struct ModelTransition {
     // What follows from the target, decided when it starts.
     std::vector<Key> removed;
     std::vector<std::pair<Key, int>> shortened;  // to this frontier
-    std::vector<PageKey> device_drops, host_drops, demoted, restored;
+    std::vector<PageKey> device_drops, host_drops, demoted, restored, late_host_drops;
     std::vector<ImageKey> image_device_drops, image_host_drops, demoted_images;
     KvActivation kv = KvActivation::kNone;
     ImageActivation image = ImageActivation::kNone;

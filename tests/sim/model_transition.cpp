@@ -80,8 +80,9 @@ class Decision {
             else if (index < pages_for(wanted->frontier))
                 want(index < wanted->device_pages, !wanted->drops_host);
         }
-        if (source_ != nullptr && index_in(source_->view, page) >= 0)
-            wants.kept = wants.by_source = wants.on_device = wants.on_host = true;
+        if (source_ == nullptr || index_in(source_->view, page) < 0) return wants;
+        wants.kept = wants.by_source = wants.on_device = true;
+        wants.on_host = wants.on_host || !target_.drops_host_pages(need_.source);
         return wants;
     }
 
@@ -114,6 +115,7 @@ class Decision {
             if (!wants.on_device) change(made_.demoted);
         } else if (wants.kept && in_source >= 0 && in_source < pages_for(need_.frontier)) {
             change(made_.restored);
+            if (!wants.on_host && !written && !leaves) made_.late_host_drops.push_back(key);
         }
         if (changes) note_pins(key);
     }
@@ -135,7 +137,8 @@ class Decision {
         const int outside = model_.references(key) - held;
         others += outside;
         const bool of_source = source_ != nullptr && source_->image == key;
-        if (outside > 0 || of_source) on_device = on_host = true;
+        if (outside > 0 || of_source) on_device = true;
+        on_host = on_host || outside > 0 || (of_source && !target_.drops_host_image(need_.source));
         bool changes = others == 0 && !of_source;
         const auto change = [&](std::vector<ImageKey>& list) {
             list.push_back(key);
@@ -154,11 +157,8 @@ class Decision {
     // Whether the source's image itself changes.
     bool decide_activation(const ImageRecord& image, int others) {
         const bool last = need_.consumes && others == 0;
-        made_.image = ImageActivation::kFork;
-        if (!image.on_device)
-            made_.image = ImageActivation::kRestore;
-        else if (last)
-            made_.image = ImageActivation::kMove;
+        made_.image = image.on_device ? ImageActivation::kFork : ImageActivation::kRestore;
+        if (image.on_device && last) made_.image = ImageActivation::kMove;
         return last;
     }
 
@@ -232,6 +232,7 @@ void prepare(ContextModel& model, const ModelTransition& transition) {
 
 void commit(ContextModel& model, ModelTransition& transition) {
     const ModelNeed& need = transition.need;
+    for (const PageKey page : transition.late_host_drops) model.pages.at(page).on_host = false;
     if (need.source == 0) return;
     if (need.takes_owner) model.owners.at(model.checkpoints.at(need.source).owner).role = OwnerRole::kActive;
     if (!need.consumes) return;

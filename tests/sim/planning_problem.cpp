@@ -341,8 +341,8 @@ Expected step_down(const ProgramSim& sim, const PlanningProblem& problem, ModelT
     const ModelNeed& need = problem.needs[static_cast<std::size_t>(target.option)];
     for (const Key key : members) {
         const CheckpointRecord* checkpoint = sim.find_checkpoint(key);
-        if (checkpoint == nullptr || !is_eligible(sim, problem, checkpoint->owner) || is_fixed(need, key))
-            return kNotThere;
+        const bool fixed = is_fixed(need, key) && (key != need.source || !drops_redundant(step.kind));
+        if (checkpoint == nullptr || !is_eligible(sim, problem, checkpoint->owner) || fixed) return kNotThere;
     }
     for (const Key key : members) {
         const CheckpointRecord& checkpoint = sim.model.checkpoints.at(key);

@@ -24,7 +24,8 @@ Expected touches_protected(const ProgramSim& sim, const WaitingPlan& waiting, st
     for (const OwnerHandle owner : owners)
         if (const Expected no = sim.no_owner(owner.value)) return no;
     for (const CheckpointHandle checkpoint : waiting.plan.checkpoints) {
-        if (checkpoint.value == waiting.need.source && !waiting.need.takes_owner) continue;
+        const bool is_source = checkpoint.value == waiting.need.source;
+        if (is_source && !waiting.need.takes_owner && !waiting.target.wants.contains(checkpoint.value)) continue;
         const OwnerHandle owner{sim.model.checkpoints.at(checkpoint.value).owner};
         if (std::ranges::find(owners, owner) == owners.end()) continue;
         return Refusal{kProtected, static_cast<std::int64_t>(owner.value), static_cast<std::int64_t>(checkpoint.value)};

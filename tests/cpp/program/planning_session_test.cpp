@@ -249,5 +249,40 @@ TEST_F(PlanningTest, WhoOnlyKeepsATailFromBeingContinuedIsListed) {
     close(other);
 }
 
+// Its pages and its image stay on Device, where the new sequence reads them.
+TEST_F(PlanningTest, TheSourceGivesUpWhatItHasTwice) {
+    for (const auto kind : {DegradationKind::kDropHostPages, DegradationKind::kDropHostImage})
+        for (const auto use : {SourceUse::kRetain, SourceUse::kConsume}) {
+            build({.pages = 9, .host_pages = 6});
+            const auto source = world().endpoint(world().make_tokens(256));
+            must(start_copy(state(), source, Tier::kHost));
+            world().settle();
+            ASSERT_EQ(world().used().host_blocks, 6) << "Host is full";
+            const auto other = world().endpoint(world().make_tokens(256));
+            const auto short_of_host = degrade(ask_source(source, use, 10, 64), {pages_to_host(other, 2)});
+            EXPECT_EQ(assess(short_of_host).residual.host_blocks, 2);
+            const auto listed = must(session().degradations(short_of_host));
+            const auto found = std::ranges::find_if(
+                listed, [&](const Degradation& one) { return one.kind == kind && one.checkpoint == source; });
+            ASSERT_NE(found, listed.end()) << to_string(kind);
+            const auto result = commit(degrade(short_of_host, {*found}));
+            EXPECT_EQ(world().is_there(source), use == SourceUse::kRetain);
+            world().compute(result.sequence, world().make_tokens(10));
+            close(result.sequence);
+        }
+}
+
+TEST_F(PlanningTest, TheSourceGivesUpNothingElse) {
+    build({.pages = 9, .host_pages = 6});
+    const auto source = world().endpoint(world().make_tokens(256));
+    must(start_copy(state(), source, Tier::kHost));
+    world().settle();
+    const auto target = ask_source(source, SourceUse::kRetain, 10);
+    const Degradation steps[] = {evict(source), remove(source), pages_to_host(source),
+                                 step(DegradationKind::kImageToHost, source)};
+    for (const Degradation& one : steps)
+        expect_refused([&] { return session().degrade(target, {&one, 1}); }, RefusalKind::kStaleHandle);
+}
+
 }  // namespace
 }  // namespace ninfer

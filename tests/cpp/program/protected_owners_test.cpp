@@ -50,6 +50,21 @@ TEST_F(ProtectedOwnersTest, NoStepDownTouchesWhoIsProtectedMeanwhile) {
     }
 }
 
+// It is read by the plan, and loses a replica.
+TEST_F(ProtectedOwnersTest, AProtectedSourceKeepsItsHostReplicas) {
+    build({.pages = 12, .host_pages = 8});
+    const auto source = world().endpoint(world().make_tokens(128));
+    must(start_copy(state(), source, Tier::kHost));
+    world().settle();
+    const OwnerHandle owner = world().owner_of(source);
+    const auto drop_pages = step(DegradationKind::kDropHostPages, source);
+    ContextPlan plan = must(session().seal(degrade(ask_source(source, SourceUse::kRetain, 10), {drop_pages})));
+    expect_refused([&] { return start_transaction(state(), std::move(plan), {&owner, 1}); }, RefusalKind::kProtected);
+    const auto found = candidates(World::joined(world().tokens_of(source), world().make_tokens(10)), {{source}});
+    const auto target = ask(admission(found.back(), 64 * 3), {owner});
+    expect_refused([&] { return session().degrade(target, {&drop_pages, 1}); }, RefusalKind::kStaleHandle);
+}
+
 TEST_F(ProtectedOwnersTest, WhoIsNotThereCannotBeProtected) {
     build_crowd();
     const OwnerHandle gone = world().owner_of(evicted_);

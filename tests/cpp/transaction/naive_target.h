@@ -162,6 +162,7 @@ class NaiveTarget {
             const bool is_source = has_source() && holding == static_cast<std::size_t>(need_.source);
             ++inside;
             source_has_it = source_has_it || is_source;
+            wanted_on_host = wanted_on_host || (is_source && outcome.image != ImageOutcome::kDeviceOnly);
             if (is_source || !outcome.survives) continue;
             others_remain = true;
             wanted_on_device = wanted_on_device || outcome.image != ImageOutcome::kHostOnly;
@@ -172,7 +173,7 @@ class NaiveTarget {
         EXPECT_EQ(found.has_value(), outside || others_remain || (source_has_it && !consumes()));
         if (!found) return;
         const bool on_device = image.before.on_device() && (wanted_on_device || outside || source_has_it);
-        const bool on_host = !on_device || (image.before.on_host() && (wanted_on_host || outside || source_has_it));
+        const bool on_host = !on_device || (image.before.on_host() && (wanted_on_host || outside));
         EXPECT_EQ(found.value()->on_device(), on_device);
         EXPECT_EQ(found.value()->on_host(), on_host);
     }

@@ -75,17 +75,24 @@ class RandomTargetsTest : public testing_support::TransactionTest {
         const std::int64_t frontier = cut ? draw(whole + 1) : whole;
         return from_source(static_cast<std::int32_t>(source), frontier, pages_of(frontier) + draw(3), chance(50));
     }
+    bool is_image_on_device(std::size_t index) {
+        return world().images != nullptr && world().images->find(left_[index].holding.image).value()->on_device();
+    }
     HoldingOutcome random_outcome(std::size_t index, const ResourceNeed& need) {
         HoldingOutcome outcome = domain_->identity_of(static_cast<std::int32_t>(index));
         outcome.drops_host = chance(20);
-        if (static_cast<std::int32_t>(index) == need.source || chance(40)) return outcome;
+        if (static_cast<std::int32_t>(index) == need.source) {
+            if (is_image_on_device(index) && chance(20)) outcome.image = ImageOutcome::kDeviceOnly;
+            return outcome;
+        }
+        if (chance(40)) return outcome;
         outcome.survives = chance(80);
         outcome.device_pages = static_cast<std::int32_t>(draw(outcome.device_pages + 1));
         if (world().images == nullptr) {
             if (chance(30)) outcome.frontier = 1 + draw(outcome.frontier);
             return outcome;
         }
-        const bool on_device = world().images->find(left_[index].holding.image).value()->on_device();
+        const bool on_device = is_image_on_device(index);
         if (chance(40)) outcome.image = on_device && chance(50) ? ImageOutcome::kDeviceOnly : ImageOutcome::kHostOnly;
         return outcome;
     }

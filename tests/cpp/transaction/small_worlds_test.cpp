@@ -109,7 +109,12 @@ class SmallWorldsTest : public testing_support::TransactionTest {
             outcomes.push_back(identity);
             outcomes.back().drops_host = true;
         }
-        if (holding == need.source) return outcomes;
+        if (holding == need.source) {
+            if (std::ranges::count(image_outcomes(holding), ImageOutcome::kDeviceOnly) == 0) return outcomes;
+            outcomes.push_back(outcomes.back());
+            outcomes.back().image = ImageOutcome::kDeviceOnly;
+            return outcomes;
+        }
         outcomes.push_back(identity);
         outcomes.back().survives = false;
         add_degradations(holding, shape, outcomes);
