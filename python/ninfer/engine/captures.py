@@ -20,7 +20,8 @@ _DISPLACING = frozenset({CheckpointKind.TURN_CLOSURE, CheckpointKind.RESPONSE_RE
 
 class Captures:
     """A capture is optional: whatever is in its way, it is skipped and counted, and the prompt goes on. No conversation
-    gives way to one. Shared prefixes do: for a place among them, and to a turn closure or response replay.
+    gives way to one. Shared prefixes do: for a place among them, and to a turn closure or response replay. So does what
+    the request has kept of itself and is worth less.
     """
 
     def __init__(self, parts: LoopParts, removals: Removals) -> None:
@@ -71,17 +72,20 @@ class Captures:
         return None
 
     def _checkpoint(self, request: Request, capture: CaptureCandidate) -> int | native.Refusal:
-        """A shared one takes free room only (C7)."""
+        """A shared one takes free room only (C7), and that of the request's own anchors."""
         captured = self._in_free_room(request, capture)
-
-        def has_room() -> bool:
-            nonlocal captured
-            captured = self._in_free_room(request, capture)
-            return not _lacks_room(captured)
-
-        if _lacks_room(captured) and capture.own and capture.kind in _DISPLACING:
-            assert request.claim is not None, request.id
-            self._removals.make_room(self._parts.catalog.shared_victims(request.claim), has_room)
+        if not _lacks_room(captured):
+            return captured
+        assert request.claim is not None, request.id
+        if capture.own and capture.kind in _DISPLACING:
+            wanted = [native.Publication.capture(request.open_sequence, capture.kind, tier) for tier in _TIERS]
+            if self._removals.make_room(wanted, self._parts.catalog.shared_victims(request.claim)):
+                return self._in_free_room(request, capture)
+        for victim in self._parts.catalog.own_victims(request.claim, capture.kind):
+            if self._removals.delete(victim, RemovalReason.PRESSURE) is None:
+                captured = self._in_free_room(request, capture)
+                if not _lacks_room(captured):
+                    break
         return captured
 
     def _in_free_room(self, request: Request, capture: CaptureCandidate) -> int | native.Refusal:

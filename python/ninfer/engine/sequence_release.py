@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 
 from ninfer import native
 from ninfer.engine.loop_parts import LoopParts
@@ -11,6 +12,7 @@ from ninfer.engine.removals import Removals
 from ninfer.engine.request import Request
 from ninfer.resources.checkpoint_kind import CheckpointKind
 from ninfer.resources.claim import Claim
+from ninfer.resources.removal_reason import RemovalReason
 
 # Where the image of an endpoint goes, in this order.
 _TIERS = ("device", "host")
@@ -58,17 +60,31 @@ class SequenceRelease:
         return statistics.state_image_bytes == 0 or used < slots
 
     def _finish(self, request: Request, keep: CheckpointKind) -> _Try:
+        """Others go first that are worth less than the request's own anchors, then these, then others; what the request
+        has kept of its last turn at the very last."""
         tried = self._finish_in_free_room(request, keep)
-
-        def has_room() -> bool:
-            nonlocal tried
-            tried = self._finish_in_free_room(request, keep)
-            return tried is not _Try.NO_ROOM
-
-        if tried is _Try.NO_ROOM and self._may_displace(request, keep):
-            assert request.claim is not None, request.id
-            self._removals.make_room(self._parts.catalog.memory_victims(request.claim), has_room)
+        if tried is not _Try.NO_ROOM:
+            return tried
+        claim, catalog = request.claim, self._parts.catalog
+        assert claim is not None, request.id
+        if self._may_displace(request, keep):
+            wanted = [native.Publication.finish(request.open_sequence, keep, tier) for tier in _TIERS]
+            if self._removals.make_room(wanted, catalog.cheap_victims(claim)):
+                return self._finish_in_free_room(request, keep)
+            tried = self._finish_in_own_room(request, keep, catalog.own_victims(claim, CheckpointKind.TURN_CLOSURE))
+            if tried is _Try.NO_ROOM and self._removals.make_room(wanted, catalog.memory_victims(claim)):
+                return self._finish_in_free_room(request, keep)
+        if tried is _Try.NO_ROOM:
+            tried = self._finish_in_own_room(request, keep, catalog.own_victims(claim, CheckpointKind.SESSION_ENDPOINT))
         return tried
+
+    def _finish_in_own_room(self, request: Request, keep: CheckpointKind, own: Sequence[int]) -> _Try:
+        for victim in own:
+            if self._removals.delete(victim, RemovalReason.PRESSURE) is None:
+                tried = self._finish_in_free_room(request, keep)
+                if tried is not _Try.NO_ROOM:
+                    return tried
+        return _Try.NO_ROOM
 
     def _finish_in_free_room(self, request: Request, keep: CheckpointKind) -> _Try:
         for tier in _TIERS:

@@ -15,6 +15,7 @@ from ninfer.engine.planned_opener import PlannedOpener
 from ninfer.engine.prefill import Prefill
 from ninfer.engine.removals import Removals
 from ninfer.engine.request import Request, RequestState, move
+from ninfer.engine.room import Room
 from ninfer.engine.sequence_release import SequenceRelease
 from ninfer.engine.settlement import Settlement
 from ninfer.engine.start_options import StartOptions
@@ -31,7 +32,7 @@ class StepLoop:
 
     def __init__(self, parts: LoopParts, planning: native.PlanningSession | None) -> None:
         """planning: used by this loop alone; None without a prompt cache."""
-        removals = Removals(parts)
+        removals = Removals(parts, Room(parts, planning))
         self._parts = parts
         self._release = SequenceRelease(parts, removals)
         self._terminals = Terminals(parts, self._release)

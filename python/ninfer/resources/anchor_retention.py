@@ -76,11 +76,12 @@ def _least_wanted(anchors: Sequence[CatalogEntry], frontiers: Sequence[int]) -> 
     """If the newest was an endpoint, the one whose loss costs the fewest tokens; else the shallowest (D-24)."""
     if not _was_endpoint(anchors[-1]):
         return anchors[0]
+    return min(anchors, key=lambda anchor: tokens_lost(anchor, frontiers))
 
-    def tokens_lost(anchor: CatalogEntry) -> int:
-        return anchor.frontier - max((at for at in frontiers if at < anchor.frontier), default=0)
 
-    return min(anchors, key=tokens_lost)
+def tokens_lost(anchor: CatalogEntry, frontiers: Sequence[int]) -> int:
+    """To be computed again if only the others are there, whose frontiers these are."""
+    return anchor.frontier - max((at for at in frontiers if at < anchor.frontier), default=0)
 
 
 def _was_endpoint(entry: CatalogEntry) -> bool:

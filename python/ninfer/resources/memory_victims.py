@@ -14,16 +14,20 @@ def memory_victims(catalog: Catalog, claim: Claim) -> list[int]:
     each the least recently used first. At the very last the shared prefixes that the claim's own request lies behind:
     its end serves whoever asks again, but no other conversation.
     """
-    own = claim.extends | claim.published
     private = _idle_private(catalog)
-    shared = _idle_shared(catalog)
+    foreign = shared_victims(catalog, claim)
     return [
         *private[RetentionClass.DISPOSABLE],
-        *(prefix.owner for prefix in shared if prefix.owner not in own),
+        *foreign,
         *private[RetentionClass.RECENT_PRIVATE],
         *private[RetentionClass.LIVE_SESSION],
-        *(prefix.owner for prefix in shared if prefix.owner in own),
+        *(prefix.owner for prefix in _idle_shared(catalog) if prefix.owner not in foreign),
     ]
+
+
+def cheap_victims(catalog: Catalog, claim: Claim) -> list[int]:
+    """The first of them: what is worth less than the own anchors of the request."""
+    return [*_idle_private(catalog)[RetentionClass.DISPOSABLE], *shared_victims(catalog, claim)]
 
 
 def shared_victims(catalog: Catalog, claim: Claim) -> list[int]:

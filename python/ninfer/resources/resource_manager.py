@@ -19,6 +19,7 @@ from collections.abc import Collection, Sequence
 
 from ninfer.resources import catalog_report, claims, discarding, memory_victims, publication
 from ninfer.resources.capture_policy import Boundaries, CaptureFacts
+from ninfer.resources.capture_value import gives_way
 from ninfer.resources.catalog import Catalog
 from ninfer.resources.catalog_facts import capture_facts
 from ninfer.resources.checkpoint_kind import CheckpointKind
@@ -142,9 +143,20 @@ class ResourceManager:
         """Owners to release, in this order, until the end of this request has room; report them with PRESSURE."""
         return memory_victims.memory_victims(self._catalog, claim)
 
+    def cheap_victims(self, claim: Claim) -> list[int]:
+        """Those among them that go before the request's own anchors."""
+        return memory_victims.cheap_victims(self._catalog, claim)
+
     def shared_victims(self, claim: Claim) -> list[int]:
         """Only the shared prefixes among them, without those that the request itself lies behind."""
         return memory_victims.shared_victims(self._catalog, claim)
+
+    def own_victims(self, claim: Claim, kind: CheckpointKind) -> list[int]:
+        """Checkpoints of the request's own continuation that are worth less than one of this kind, the least first.
+        Report them with PRESSURE."""
+        if claim.cell is None:
+            return []
+        return [entry.checkpoint for entry in gives_way(self._catalog.cells[claim.cell].entries, kind)]
 
     def note_unkept(self, prompt: PromptIdentity, tokens: int) -> None:
         """The end of a request found no room: whoever asks again after so many tokens of it is told EVICTED."""

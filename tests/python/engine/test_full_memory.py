@@ -9,6 +9,7 @@ import pytest
 
 from ninfer import native
 from ninfer.engine.request import CacheHints
+from ninfer.resources.checkpoint_kind import CheckpointKind
 from ninfer.resources.reuse_report import ReuseReason
 from tests.fixtures.seed import SEED
 from tests.fixtures.stepped_engine import Answer, ComparedEngine
@@ -107,4 +108,46 @@ def test_what_found_no_room_is_not_called_unknown(make_pair: MakePair, words: Wo
     assert engine.answer(prompt).finished.reuse.shortfall.reason is ReuseReason.NO_MATCH
     assert engine.answer(prompt).finished.reuse.shortfall.reason is ReuseReason.EVICTED
     assert engine.answer([*prompt, *words(50)]).finished.reuse.shortfall.reason is ReuseReason.EVICTED
+    engine.warm.check()
+
+
+@pytest.mark.parametrize("slots", [1, 2, 3, 6])
+def test_a_long_conversation_gives_its_own_anchors_up_before_its_end(
+    make_pair: MakePair, words: Words, slots: int
+) -> None:
+    """It has more places worth keeping than there are states, and nobody else is there who could give way."""
+    pair = make_pair("hybrid", device_state_slots=slots, host_cache_mib=0, max_shared_prefixes=0)
+    engine = ComparedEngine(pair.cached, pair.cold)
+    messages: list[Message] = [("system", words(40))]
+    for _ in range(5):
+        messages += [("user", words(30)), ("assistant", words(30))]
+    for turn in range(3):
+        messages.append(("user", words(30)))
+        answer = chat(engine, messages, "long")
+        messages.append(("assistant", answer.tokens))
+        assert turn == 0 or answer.finished.timings.prompt_n < 50, "the turn before is still there"
+        (slot,) = engine.warm.loop.view().slots
+        assert slot.kinds[-1] is CheckpointKind.SESSION_ENDPOINT
+        assert slots == 1 or CheckpointKind.TURN_CLOSURE in slot.kinds, "worth more than an anchor"
+    assert engine.warm.loop.view().endpoints_without_room == 0
+    engine.warm.check()
+
+
+def test_nobody_goes_if_that_would_not_help(make_pair: MakePair, words: Words) -> None:
+    pair = make_pair("hybrid", device_state_slots=SLOTS, host_cache_mib=0)
+    engine = ComparedEngine(pair.cached, pair.cold)
+    engine.answer(words(100), cache=CacheHints(session_id="one"))
+    program, parts = engine.warm.parts.program, engine.warm.parts
+    request = engine.ask(words(200), 20)
+    while not request.tokens:
+        engine.warm.step()
+    sequence = engine.warm.live(request).open_sequence
+    kept = parts.catalog.memory_victims(engine.warm.live(request).claim)
+    assert kept
+    removals = engine.warm.loop._captures._removals
+    wanted = [native.Publication.capture(sequence, "long_anchor", "host")]
+    revision = program.resource_revision
+    assert not removals.make_room(wanted, kept), "there is no Host at all"
+    assert program.resource_revision == revision
+    engine.warm.run()
     engine.warm.check()
