@@ -5,15 +5,16 @@ from __future__ import annotations
 from ninfer import native
 from ninfer.engine.loop_parts import LoopParts
 from ninfer.engine.refusals import lacks_room, passes
-from ninfer.engine.removals import Removals
+from ninfer.engine.removals import MadeRoom, Removals
 from ninfer.engine.request import Request
 from ninfer.resources.capture_policy import CaptureCandidate
 from ninfer.resources.checkpoint_kind import CheckpointKind
-from ninfer.resources.claim import Claim
+from ninfer.resources.publication import CaptureRoom
 from ninfer.resources.removal_reason import RemovalReason
 
 # Where the image of a checkpoint goes, in this order.
 _TIERS = ("device", "host")
+_WAITS = "waits"
 # To these the next turn comes back, whatever a client rewrites: they are worth more than an old shared prefix.
 _DISPLACING = frozenset({CheckpointKind.TURN_CLOSURE, CheckpointKind.RESPONSE_REPLAY})
 
@@ -36,32 +37,30 @@ class Captures:
         while request.captures and request.captures[0].frontier <= request.prefilled:
             capture = request.captures[0]
             assert capture.frontier == request.prefilled, (capture, request.prefilled)
-            refused = self._capture(request, capture)
-            if isinstance(refused, native.Refusal):
-                if passes(refused):
-                    return False
-                refused = refused.kind
+            skipped = self._capture(request, capture)
+            if skipped is _WAITS:
+                return False
             del request.captures[0]
-            if refused is None:
+            if skipped is None:
                 self.taken += 1
             else:
-                self.skipped[refused] = self.skipped.get(refused, 0) + 1
+                self.skipped[skipped] = self.skipped.get(skipped, 0) + 1
         return True
 
-    def _capture(self, request: Request, capture: CaptureCandidate) -> str | native.Refusal | None:
-        """Why it was not taken, if it was not."""
+    def _capture(self, request: Request, capture: CaptureCandidate) -> str | None:
+        """Why it was not taken, if it was not, or that it waits."""
         assert request.claim is not None, request.id
         catalog = self._parts.catalog
         room = catalog.capture_room(request.claim, shared=not capture.own)
-        if room is False and capture.otherwise is not None:
-            return self._capture(request, CaptureCandidate(capture.frontier, capture.otherwise, own=True))
-        if room is False:
-            return "catalog_full"
-        if room is not True and not self._recycled(request.claim):
-            return "catalog_full"
+        if room is not CaptureRoom.FREE:
+            made = MadeRoom.NO if room is CaptureRoom.NONE else self._recycle(request, capture)
+            if made is MadeRoom.LATER:
+                return _WAITS
+            if made is MadeRoom.NO:
+                return self._without_place(request, capture)
         captured = self._checkpoint(request, capture)
         if isinstance(captured, native.Refusal):
-            return captured
+            return _WAITS if passes(captured) else captured.kind
         if capture.evidence is None:
             catalog.adopt_capture(request.claim, captured, capture.kind)
         else:
@@ -71,6 +70,18 @@ class Captures:
         self._parts.transition_ended()
         return None
 
+    def _without_place(self, request: Request, capture: CaptureCandidate) -> str | None:
+        if capture.otherwise is not None:
+            return self._capture(request, CaptureCandidate(capture.frontier, capture.otherwise, own=True))
+        self._parts.catalog.note_capture_without_room()
+        return "catalog_full"
+
+    def _recycle(self, request: Request, capture: CaptureCandidate) -> MadeRoom:
+        """All places for shared prefixes are taken: the oldest goes, if the capture has memory then (C8)."""
+        assert request.claim is not None, request.id
+        victims = self._parts.catalog.shared_victims(request.claim)
+        return self._removals.make_room(_wanted(request, capture), victims, RemovalReason.SHARED_FULL)
+
     def _checkpoint(self, request: Request, capture: CaptureCandidate) -> int | native.Refusal:
         """A shared one takes free room only (C7), and that of the request's own anchors."""
         captured = self._in_free_room(request, capture)
@@ -78,8 +89,8 @@ class Captures:
             return captured
         assert request.claim is not None, request.id
         if capture.own and capture.kind in _DISPLACING:
-            wanted = [native.Publication.capture(request.open_sequence, capture.kind, tier) for tier in _TIERS]
-            if self._removals.make_room(wanted, self._parts.catalog.shared_victims(request.claim)):
+            victims = self._parts.catalog.shared_victims(request.claim)
+            if self._removals.make_room(_wanted(request, capture), victims) is MadeRoom.YES:
                 return self._in_free_room(request, capture)
         for victim in self._parts.catalog.own_victims(request.claim, capture.kind):
             if self._removals.delete(victim, RemovalReason.PRESSURE) is None:
@@ -96,10 +107,10 @@ class Captures:
                 return captured
         return captured
 
-    def _recycled(self, claim: Claim) -> bool:
-        """The oldest shared prefix that the program lets go now."""
-        victims = self._parts.catalog.shared_victims(claim)
-        return any(self._removals.release(victim, RemovalReason.SHARED_FULL) is None for victim in victims)
+
+def _wanted(request: Request, capture: CaptureCandidate) -> list[native.Publication]:
+    sequence = request.open_sequence
+    return [native.Publication.capture(sequence, capture.kind, tier, capture.own) for tier in _TIERS]
 
 
 def _lacks_room(captured: int | native.Refusal) -> bool:

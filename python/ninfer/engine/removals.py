@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Sequence
 
 from ninfer import native
 from ninfer.engine.loop_parts import LoopParts
+from ninfer.engine.refusals import passes
 from ninfer.engine.room import Room
 from ninfer.resources.removal_reason import RemovalReason
+
+
+class MadeRoom(enum.Enum):
+    """LATER: what is wanted waits for a copy or a unit, and nobody has gone."""
+
+    YES = enum.auto()
+    NO = enum.auto()
+    LATER = enum.auto()
 
 
 class Removals:
@@ -35,16 +45,26 @@ class Removals:
         self._parts.copies.expect()
         return None
 
-    def make_room(self, wanted: Sequence[native.Publication], in_order: Sequence[int]) -> bool:
-        """Gives up as few of the owners as it takes until one of what is wanted has room; nobody if that does not help.
-        Those that the program does not let go now (somebody has them pinned) are passed over."""
+    def make_room(
+        self,
+        wanted: Sequence[native.Publication],
+        in_order: Sequence[int],
+        reason: RemovalReason = RemovalReason.PRESSURE,
+    ) -> MadeRoom:
+        """Gives up as few of the owners as it takes, but at least one; then one of what is wanted has room. If that
+        cannot be, nobody goes. Those that the program does not let go now (somebody has them pinned) stay."""
         left = list(in_order)
-        while victims := self._room.victims(wanted, left):
-            refusing = next((one for one in victims if self.release(one, RemovalReason.PRESSURE) is not None), None)
+        while left:
+            victims = self._room.victims(wanted, left)
+            if isinstance(victims, native.Refusal):
+                return MadeRoom.LATER if passes(victims) else MadeRoom.NO
+            if not victims:
+                return MadeRoom.NO
+            refusing = next((one for one in victims if self.release(one, reason) is not None), None)
             if refusing is None:
-                return True
+                return MadeRoom.YES
             left.remove(refusing)
-        return False
+        return MadeRoom.NO
 
     def sweep(self) -> None:
         """Deletes the checkpoints that later ones have replaced, as far as the program lets them go now."""

@@ -19,12 +19,14 @@ class Room:
         self._parts = parts
         self._planning = planning
 
-    def victims(self, wanted: Sequence[native.Publication], in_order: Iterable[int]) -> list[int]:
-        """The owners without which one of what is wanted has room, taken in this order and no more than it takes; none
-        if several together are not enough. Those that may not go now (a copy reads them) are passed over."""
+    def victims(self, wanted: Sequence[native.Publication], in_order: Iterable[int]) -> list[int] | native.Refusal:
+        """The owners without which one of what is wanted has room, in this order and no more than it takes, but at
+        least one; none if several together are not enough. Those that may not go now (a copy reads them) stay.
+        Refused if none of what is wanted can be made now, whoever goes."""
         assert self._planning is not None, "room without a prompt cache"
-        if self._planning.open(wanted, self._parts.catalog.protected_owners()) is not None:
-            return []
+        refused = self._planning.open(wanted, self._parts.catalog.protected_owners())
+        if refused is not None:
+            return refused
         identities = [self._planning.identity(option) for option in range(len(wanted))]
         targets = [target for target in identities if not isinstance(target, native.Refusal)]
         chosen: list[int] = []
@@ -53,6 +55,7 @@ class Room:
             without = self._planning.degrade(identity, steps)
             if isinstance(without, native.Refusal):
                 return None
-            if not native.must(self._planning.assess(without)).is_short_of_cache:
+            found = native.must(self._planning.assess(without))
+            if not found.is_short_of_cache and (found.refusal is None or found.refusal.kind != "pinned"):
                 return True
         return False

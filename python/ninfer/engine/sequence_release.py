@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ninfer import native
 from ninfer.engine.loop_parts import LoopParts
 from ninfer.engine.refusals import lacks_room, passes
-from ninfer.engine.removals import Removals
+from ninfer.engine.removals import MadeRoom, Removals
 from ninfer.engine.request import Request
 from ninfer.resources.checkpoint_kind import CheckpointKind
 from ninfer.resources.claim import Claim
@@ -69,14 +69,14 @@ class SequenceRelease:
         assert claim is not None, request.id
         if self._may_displace(request, keep):
             wanted = [native.Publication.finish(request.open_sequence, keep, tier) for tier in _TIERS]
-            if self._removals.make_room(wanted, catalog.cheap_victims(claim)):
+            if self._removals.make_room(wanted, catalog.cheap_victims(claim)) is MadeRoom.YES:
                 return self._finish_in_free_room(request, keep)
             tried = self._finish_in_own_room(request, keep, catalog.own_victims(claim, CheckpointKind.TURN_CLOSURE))
-            if tried is _Try.NO_ROOM and self._removals.make_room(wanted, catalog.memory_victims(claim)):
+            if tried is not _Try.NO_ROOM:
+                return tried
+            if self._removals.make_room(wanted, catalog.memory_victims(claim)) is MadeRoom.YES:
                 return self._finish_in_free_room(request, keep)
-        if tried is _Try.NO_ROOM:
-            tried = self._finish_in_own_room(request, keep, catalog.own_victims(claim, CheckpointKind.SESSION_ENDPOINT))
-        return tried
+        return self._finish_in_own_room(request, keep, catalog.own_victims(claim, CheckpointKind.SESSION_ENDPOINT))
 
     def _finish_in_own_room(self, request: Request, keep: CheckpointKind, own: Sequence[int]) -> _Try:
         for victim in own:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import enum
+
 from ninfer.native import must
 from ninfer.resources.anchor_retention import rearranged
 from ninfer.resources.catalog import Catalog
@@ -17,13 +19,21 @@ _ROWS_FOR_CAPTURE = 2
 """One for the capture, one that stays for the end of the request."""
 
 
-def capture_room(catalog: Catalog, claim: Claim, *, shared: bool) -> bool | int:
-    """True, False, or the shared owner whose release makes room."""
+class CaptureRoom(enum.Enum):
+    """Whether the catalog has a place for a capture. RECYCLED: when one of the shared victims has gone (C8)."""
+
+    FREE = "free"
+    NONE = "none"
+    RECYCLED = "recycled"
+
+
+def capture_room(catalog: Catalog, claim: Claim, *, shared: bool) -> CaptureRoom:
     if not shared:
-        return claim.cell is not None and len(catalog.cells[claim.cell].free_rows()) >= _ROWS_FOR_CAPTURE
+        rows = 0 if claim.cell is None else len(catalog.cells[claim.cell].free_rows())
+        return CaptureRoom.FREE if rows >= _ROWS_FOR_CAPTURE else CaptureRoom.NONE
     if catalog.shared.has_room:
-        return True
-    return next(iter(shared_victims(catalog, claim)), False)
+        return CaptureRoom.FREE
+    return CaptureRoom.RECYCLED if shared_victims(catalog, claim) else CaptureRoom.NONE
 
 
 def adopt_capture(catalog: Catalog, claim: Claim, checkpoint: int, kind: CheckpointKind) -> None:

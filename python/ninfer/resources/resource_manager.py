@@ -29,6 +29,7 @@ from ninfer.resources.divergence import AdmittedPrompt, explain_shortfall
 from ninfer.resources.evidence import Evidence
 from ninfer.resources.prefix_index import digests_at
 from ninfer.resources.program_view import ProgramView, PromptIdentity, TransitionResult
+from ninfer.resources.publication import CaptureRoom
 from ninfer.resources.removal_reason import RemovalReason
 from ninfer.resources.reuse_key import ReuseKey
 from ninfer.resources.reuse_report import ReuseReason, Shortfall
@@ -115,11 +116,13 @@ class ResourceManager:
         """For capture_policy.capture_candidates; once per request, whatever the number of candidates."""
         return capture_facts(self._catalog, prompt, key, boundaries)
 
-    def capture_room(self, claim: Claim, *, shared: bool) -> bool | int:
-        """Whether a capture can be adopted. A number: it can after this shared owner was released (C8, SHARED_FULL)."""
-        room = publication.capture_room(self._catalog, claim, shared=shared)
-        self._captures_without_room += room is False
-        return room
+    def capture_room(self, claim: Claim, *, shared: bool) -> CaptureRoom:
+        """Whether a capture can be adopted now, or after one of shared_victims was released (C8, SHARED_FULL)."""
+        return publication.capture_room(self._catalog, claim, shared=shared)
+
+    def note_capture_without_room(self) -> None:
+        """One was skipped because the catalog has no place for it."""
+        self._captures_without_room += 1
 
     def adopt_capture(self, claim: Claim, checkpoint: int, kind: CheckpointKind) -> None:
         """A checkpoint of the request's own continuation, after capture_room. The program's summary tells the rest."""

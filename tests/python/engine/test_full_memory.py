@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from ninfer import native
+from ninfer.engine.removals import MadeRoom
 from ninfer.engine.request import CacheHints
 from ninfer.resources.checkpoint_kind import CheckpointKind
+from ninfer.resources.removal_reason import RemovalReason
 from ninfer.resources.reuse_report import ReuseReason
 from tests.fixtures.seed import SEED
 from tests.fixtures.stepped_engine import Answer, ComparedEngine
@@ -147,7 +149,54 @@ def test_nobody_goes_if_that_would_not_help(make_pair: MakePair, words: Words) -
     removals = engine.warm.loop._captures._removals
     wanted = [native.Publication.capture(sequence, "long_anchor", "host")]
     revision = program.resource_revision
-    assert not removals.make_room(wanted, kept), "there is no Host at all"
+    assert removals.make_room(wanted, kept) is MadeRoom.NO, "there is no Host at all"
     assert program.resource_revision == revision
+    engine.warm.run()
+    engine.warm.check()
+
+
+def shared_chats(engine: ComparedEngine, words: Words, count: int) -> list[list[Message]]:
+    """Conversations with a shared prefix each; of the conversations themselves nothing is kept."""
+    made: list[list[Message]] = [[("system", words(80)), ("user", words(40))] for _ in range(count)]
+    for messages in made:
+        chat(engine, messages)
+        for slot in engine.warm.loop.view().slots:
+            cell = engine.warm.parts.catalog._catalog.cells[slot.cell]
+            assert engine.warm.loop._captures._removals.release(cell.owner, RemovalReason.ERASED) is None
+    return made
+
+
+def test_a_turn_closure_takes_the_memory_of_an_old_shared_prefix(engine: ComparedEngine, words: Words) -> None:
+    shared_chats(engine, words, SLOTS - 2)
+    engine.answer(words(100), cache=CacheHints(session_id="stays"))
+    assert engine.warm.program.statistics().used.image_slots_checkpoint == SLOTS
+    rendered = render([("user", words(40))])
+    answer = engine.ask(rendered.ids, 4, rendered.boundaries)
+    while not answer.tokens:
+        engine.warm.step()
+    view = engine.warm.loop.view()
+    assert view.captures_skipped == ()
+    assert view.statistics is not None and view.statistics.removed["pressure"] == 1
+    assert view.statistics.shared_used == SLOTS - 3
+    engine.warm.run()
+    engine.warm.check()
+
+
+def test_a_full_catalog_gives_place_and_memory_of_its_oldest_prefix(make_pair: MakePair, words: Words) -> None:
+    """C8: all states are taken; the old prefix's is enough for the new one."""
+    pair = make_pair("hybrid", device_state_slots=3, host_cache_mib=0, max_shared_prefixes=1)
+    engine = ComparedEngine(pair.cached, pair.cold)
+    shared_chats(engine, words, 1)
+    engine.answer(words(100), cache=CacheHints(session_id="stays"))
+    catalog = engine.warm.parts.catalog._catalog
+    (old,) = catalog.shared
+    rendered = render([("system", words(80)), ("user", words(40))])
+    answer = engine.ask(rendered.ids, 4, rendered.boundaries)
+    while old in catalog.shared:
+        engine.warm.step()
+    (new,) = catalog.shared
+    assert new.owner != old.owner
+    assert catalog.removed[RemovalReason.SHARED_FULL] == 1
+    engine.warm.run(answer)
     engine.warm.run()
     engine.warm.check()

@@ -10,6 +10,7 @@ import pytest
 from ninfer import native
 from ninfer.resources.checkpoint_kind import CheckpointKind
 from ninfer.resources.context_cache_options import ContextCacheOptions
+from ninfer.resources.publication import CaptureRoom
 from ninfer.resources.removal_reason import RemovalReason
 from ninfer.resources.retention import RetentionClass
 from ninfer.resources.reuse_key import ReuseKey
@@ -183,7 +184,8 @@ class RandomTenants:
         request = self.numbers.choice(self.running)
         self.requests.compute(request, self.numbers.randint(0, request.prompt.size - 1))
         computed = native.must(self.requests.program.sequence(request.sequence)).computed
-        if computed > request.frontier and self.requests.manager.capture_room(request.claim, shared=False):
+        room = self.requests.manager.capture_room(request.claim, shared=False)
+        if computed > request.frontier and room is CaptureRoom.FREE:
             self.requests.try_capture(request)
 
     def end(self) -> None:

@@ -9,6 +9,7 @@ from ninfer.resources.checkpoint_kind import CheckpointKind
 from ninfer.resources.claim import Claim
 from ninfer.resources.context_cache_options import ContextCacheOptions
 from ninfer.resources.evidence import Evidence
+from ninfer.resources.publication import CaptureRoom
 from ninfer.resources.removal_reason import RemovalReason
 from ninfer.resources.resource_manager import ResourceManager
 from ninfer.resources.reuse_key import ReuseKey
@@ -69,7 +70,7 @@ class PlayedEngine:
         return self.begin(tokens, key, offers[0] if offers else None)
 
     def capture(self, request: Played, frontier: int, kind: CheckpointKind = ANCHOR) -> int:
-        assert self.manager.capture_room(request.claim, shared=False)
+        assert self.manager.capture_room(request.claim, shared=False) is CaptureRoom.FREE
         handle = self.contexts.capture(request.owner, request.prompt.tokens[:frontier], request.prompt.salt, kind)
         self.manager.adopt_capture(request.claim, handle, kind)
         return handle
@@ -79,10 +80,10 @@ class PlayedEngine:
     ) -> int | None:
         """None if there is no room."""
         room = self.manager.capture_room(request.claim, shared=True)
-        if room is False:
+        if room is CaptureRoom.NONE:
             return None
-        if room is not True:
-            self.release(room, RemovalReason.SHARED_FULL)
+        if room is CaptureRoom.RECYCLED:
+            self.release(self.manager.shared_victims(request.claim)[0], RemovalReason.SHARED_FULL)
         handle = self.contexts.capture_shared(request.prompt.tokens[:frontier], request.prompt.salt)
         self.manager.adopt_shared_capture(request.claim, handle, evidence)
         return handle

@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from ninfer.resources.context_cache_options import ContextCacheOptions
 from ninfer.resources.evidence import Evidence
+from ninfer.resources.publication import CaptureRoom
 from ninfer.resources.removal_reason import RemovalReason
 from ninfer.resources.reuse_key import ReuseKey
 from ninfer.resources.source_offer import SourceOffer
@@ -90,7 +91,8 @@ class CatalogMachine(RuleBasedStateMachine):
     def capture(self, data: st.DataObject, kind: Any) -> None:
         request = self.draw_running(data)
         base = request.offer.frontier if request.offer else 0
-        if request.prompt.size - base < 2 or not self.manager.capture_room(request.claim, shared=False):
+        room = self.manager.capture_room(request.claim, shared=False)
+        if request.prompt.size - base < 2 or room is not CaptureRoom.FREE:
             return
         self.engine.capture(request, data.draw(st.integers(base + 1, request.prompt.size - 1)), kind)
         self.added += 1
@@ -103,8 +105,10 @@ class CatalogMachine(RuleBasedStateMachine):
         room = self.manager.capture_room(request.claim, shared=True)
         recycled = self.naive.recycled(request.claim.extends, request.claim.request_id)
         has_room = len(self.naive.shared) < self.manager.options.max_shared_prefixes
-        assert room is True if has_room else room == (recycled or False)
-        if room is not True and recycled is not None:
+        wanted = CaptureRoom.FREE if has_room else CaptureRoom.NONE if recycled is None else CaptureRoom.RECYCLED
+        assert room is wanted
+        if room is CaptureRoom.RECYCLED:
+            assert recycled == self.manager.shared_victims(request.claim)[0]
             self.naive.forget_owner(recycled)
         handle = self.engine.capture_shared(request, frontier, evidence)
         if handle is not None:
