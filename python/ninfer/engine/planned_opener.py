@@ -89,22 +89,38 @@ class PlannedOpener:
         return True
 
     def _choose(self, request: Request, options: list[StartOption], *, captures: bool) -> _Choice | Blocked:
-        """With room for all captures, if that costs nobody anything: they are worth neither waiting nor an eviction."""
-        with_captures = captures
-        planned = self._plan(request, options, captures=with_captures)
-        if with_captures and _costs_somebody(planned) and any(option.capture_pages for option in options):
-            without = self._plan(request, options, captures=False)
-            if not _costs_somebody(without) or not isinstance(planned, Planned):
-                planned, with_captures = without, False
+        """With pages for as many captures as cost nobody anything, the most valuable ones: they are worth neither
+        waiting nor an eviction, nor a shorter start."""
+        pages = max(option.capture_pages for option in options) if captures else 0
+        planned = self._plan(request, options, pages)
+        if pages > 0 and not _is_best(planned):
+            planned, pages = self._with_fewer_captures(request, options, (planned, pages))
         if isinstance(planned, TemporarilyBlocked):
             return Blocked.by(planned.refusal)
         assert not isinstance(planned, PermanentlyInfeasible), f"request {request.id}: {planned.refusal}"
         option = options[planned.candidate]
-        return _Choice(planned, option, option.captures if with_captures else option.whole_page_captures)
+        return _Choice(planned, option, option.captures_within(pages))
 
-    def _plan(self, request: Request, options: list[StartOption], *, captures: bool) -> _Outcome:
+    def _with_fewer_captures(
+        self, request: Request, options: list[StartOption], full: tuple[_Outcome, int]
+    ) -> tuple[_Outcome, int]:
+        """The most pages with which the start is as good as without any; by halves, since fewer pages always fit."""
+        best, found = self._plan(request, options, 0), 0
+        if _goodness(full[0]) >= (least := _goodness(best)):
+            return full
+        beyond = full[1]
+        while beyond - found > 1:
+            pages = (found + beyond) // 2
+            planned = self._plan(request, options, pages)
+            if _goodness(planned) >= least:
+                best, found = planned, pages
+            else:
+                beyond = pages
+        return best, found
+
+    def _plan(self, request: Request, options: list[StartOption], pages: int) -> _Outcome:
         candidates = [option.candidate for option in options]
-        publications = [option.publication(request, captures=captures) for option in options]
+        publications = [option.publication(request, pages) for option in options]
         protected = self._parts.catalog.protected_owners()
         return plan_materialization(self._planning, candidates, publications, protected)
 
@@ -139,5 +155,12 @@ class PlannedOpener:
         return ReuseReport(source_of(checkpoint), offer.kind, planned.frontier, shortfall)
 
 
-def _costs_somebody(planned: _Outcome) -> bool:
-    return not isinstance(planned, Planned) or planned.stop_reason is not StopReason.NO_PRESSURE
+def _is_best(planned: _Outcome) -> bool:
+    """Nobody gives anything up, and nothing deeper was there."""
+    return _goodness(planned)[0] == 2 and isinstance(planned, Planned) and planned.refused == 0
+
+
+def _goodness(planned: _Outcome) -> tuple[int, int]:
+    if not isinstance(planned, Planned):
+        return 0, 0
+    return (2 if planned.stop_reason is StopReason.NO_PRESSURE else 1), planned.frontier

@@ -21,21 +21,19 @@ class StartOption:
     offer: SourceOffer | None
     captures: tuple[CaptureCandidate, ...]
 
-    def publication(self, request: Request, *, captures: bool) -> native.Publication:
-        """captures: with a page for each that falls inside one; without, there are none but those at whole pages."""
-        pages = self.capture_pages if captures else 0
-        plan = request.plan
+    def publication(self, request: Request, most_pages: int) -> native.Publication:
+        """With a page for each capture that falls inside one, but no more than these."""
+        plan, pages = request.plan, min(self.capture_pages, most_pages)
         return native.Publication.admission(
             self.candidate, request.prompt, plan.reserved_tokens, plan.params.needs_counts, pages
         )
 
     @property
     def capture_pages(self) -> int:
-        return sum(capture.frontier % PAGE_TOKENS != 0 for capture in self.captures)
+        return sum(_pages(capture) for capture in self.captures)
 
-    @property
-    def whole_page_captures(self) -> tuple[CaptureCandidate, ...]:
-        return tuple(capture for capture in self.captures if capture.frontier % PAGE_TOKENS == 0)
+    def captures_within(self, most_pages: int) -> tuple[CaptureCandidate, ...]:
+        return _most_valuable(self.captures, most_pages)
 
 
 class StartOptions:
@@ -72,7 +70,7 @@ class StartOptions:
         )
         found = capture_candidates(request.boundaries, situation, facts, self._parts.catalog.options)
         room = self._parts.statistics.pages_total - -(-request.plan.reserved_tokens // PAGE_TOKENS)
-        return _fitting(found, room)
+        return _most_valuable(found, room)
 
 
 def _paired(
@@ -94,12 +92,15 @@ def _is_of(candidate: native.AdmissionCandidate, offer: SourceOffer) -> bool:
     return candidate.checkpoint == offer.checkpoint and candidate.use in uses
 
 
-def _fitting(captures: tuple[CaptureCandidate, ...], pages: int) -> tuple[CaptureCandidate, ...]:
-    """Without those for whose pages the whole engine is too small; the deepest stay."""
-    kept: list[CaptureCandidate] = []
-    for capture in reversed(captures):
-        needed = 0 if capture.frontier % PAGE_TOKENS == 0 else 1
-        if needed <= pages:
-            pages -= needed
-            kept.append(capture)
-    return tuple(reversed(kept))
+def _pages(capture: CaptureCandidate) -> int:
+    return int(capture.frontier % PAGE_TOKENS != 0)
+
+
+def _most_valuable(captures: tuple[CaptureCandidate, ...], pages: int) -> tuple[CaptureCandidate, ...]:
+    """Those for which there are pages: the most valuable, of one value the deepest."""
+    kept: set[int] = set()
+    for capture in sorted(captures, key=lambda one: (-one.value, -one.frontier)):
+        if _pages(capture) <= pages:
+            pages -= _pages(capture)
+            kept.add(capture.frontier)
+    return tuple(capture for capture in captures if capture.frontier in kept)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol
 
+from ninfer.resources.capture_value import value_of
 from ninfer.resources.catalog_entry import Digest
 from ninfer.resources.checkpoint_kind import CheckpointKind
 from ninfer.resources.context_cache_options import ContextCacheOptions
@@ -62,6 +63,11 @@ class CaptureCandidate:
     own: bool
     evidence: Evidence | None = None
     otherwise: CheckpointKind | None = None
+
+    @property
+    def value(self) -> int:
+        """Where not all of a prompt's captures have room."""
+        return max(value_of(self.kind), -1 if self.otherwise is None else value_of(self.otherwise))
 
 
 @dataclass(frozen=True)
