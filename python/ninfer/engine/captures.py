@@ -62,7 +62,7 @@ class Captures:
         if isinstance(captured, native.Refusal):
             return _WAITS if passes(captured) else captured.kind
         if capture.evidence is None:
-            catalog.adopt_capture(request.claim, captured, capture.kind)
+            catalog.adopt_capture(request.claim, captured, capture.kind, was_endpoint=capture.was_endpoint)
         else:
             catalog.adopt_shared_capture(request.claim, captured, capture.evidence)
         self._removals.sweep()

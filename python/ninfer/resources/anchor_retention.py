@@ -56,7 +56,7 @@ def rearranged(entries: Sequence[CatalogEntry], max_anchors: int) -> Rearrangeme
     droppable = [anchor for anchor in anchors if anchor is not entries[-1]]
     for _ in range(len(anchors) - max_anchors):
         if droppable:
-            droppable.remove(dropped := _least_wanted(droppable, bases))
+            droppable.remove(dropped := _least_wanted(droppable, bases, by_loss=_was_endpoint(anchors[-1])))
             delete.add(dropped.checkpoint)
     return Rearrangement(frozenset(converted - delete), frozenset(delete))
 
@@ -72,9 +72,9 @@ def _twins(entries: Sequence[CatalogEntry]) -> list[int]:
     return found
 
 
-def _least_wanted(anchors: Sequence[CatalogEntry], frontiers: Sequence[int]) -> CatalogEntry:
+def _least_wanted(anchors: Sequence[CatalogEntry], frontiers: Sequence[int], *, by_loss: bool) -> CatalogEntry:
     """If the newest was an endpoint, the one whose loss costs the fewest tokens; else the shallowest (D-24)."""
-    if not _was_endpoint(anchors[-1]):
+    if not by_loss:
         return anchors[0]
     return min(anchors, key=lambda anchor: tokens_lost(anchor, frontiers))
 

@@ -8,7 +8,7 @@ boundaries; of a raw prompt, before its last token.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Protocol
 
@@ -56,6 +56,7 @@ class CaptureCandidate:
     """own: joins the request's continuation; else it gets a shared owner, and evidence says why.
 
     otherwise: of a shared one, what to keep in the continuation if there is no place among the shared prefixes.
+    was_endpoint: of an anchor, where a conversation ended that could not be gone on from.
     """
 
     frontier: int
@@ -63,6 +64,7 @@ class CaptureCandidate:
     own: bool
     evidence: Evidence | None = None
     otherwise: CheckpointKind | None = None
+    was_endpoint: bool = False
 
     @property
     def value(self) -> int:
@@ -74,12 +76,14 @@ class CaptureCandidate:
 class CaptureFacts:
     """Frontiers of a prompt that have a shared entry already, and those that two independent domains have named.
 
-    named: frontier and digest of its grid points; ResourceManager.adopt_admission remembers them.
+    named: frontier and digest of its grid points; ResourceManager.adopt_admission remembers them. endpoint: where the
+    longest conversation ends that the prompt goes on from, if that is worth an anchor.
     """
 
     already_shared: frozenset[int] = frozenset()
     repeated: frozenset[int] = frozenset()
     named: tuple[tuple[int, Digest], ...] = ()
+    endpoint: int | None = None
 
 
 @dataclass(frozen=True)
@@ -101,11 +105,12 @@ class CaptureSituation:
 def capture_candidates(
     boundaries: Boundaries, situation: CaptureSituation, facts: CaptureFacts, options: ContextCacheOptions
 ) -> tuple[CaptureCandidate, ...]:
-    """One per frontier, ascending, above the base and at most prompt_tokens - 1."""
+    """One per frontier, ascending, at most prompt_tokens - 1; own ones above the base, shared ones from the base on:
+    what is kept there privately is shared before the first unit, which costs no prefill (D-23)."""
     if not options.enabled or not situation.publishes:
         return ()
     merged: dict[int, CaptureCandidate] = {}
-    for candidate in (*_shared(boundaries, situation, facts, options), *_own(boundaries, situation, options)):
+    for candidate in (*_shared(boundaries, situation, facts, options), *_own(boundaries, situation, facts, options)):
         known = merged.get(candidate.frontier)
         if candidate.own and candidate.frontier in facts.already_shared and candidate.kind is _ANCHOR:
             continue
@@ -114,7 +119,11 @@ def capture_candidates(
         elif candidate.own and not known.own and known.otherwise in (None, _ANCHOR):
             merged[candidate.frontier] = _with_otherwise(known, candidate.kind)
     above = [merged[at] for at in sorted(merged) if situation.base < at < situation.prompt_tokens]
-    return tuple(_without_close(above, situation, boundaries))
+    shared = merged.get(situation.base)
+    if shared is None or shared.own:
+        return tuple(_without_close(above, situation, boundaries))
+    at_base = replace(shared, otherwise=None)
+    return (at_base, *_without_close(above, replace(situation, surviving=frozenset({situation.base})), boundaries))
 
 
 _ANCHOR = CheckpointKind.LONG_ANCHOR
@@ -153,10 +162,12 @@ def _shared(
 
 
 def _own(
-    boundaries: Boundaries, situation: CaptureSituation, options: ContextCacheOptions
+    boundaries: Boundaries, situation: CaptureSituation, facts: CaptureFacts, options: ContextCacheOptions
 ) -> Iterator[CaptureCandidate]:
     if not situation.has_state:
         return
+    if facts.endpoint is not None:
+        yield CaptureCandidate(facts.endpoint, _ANCHOR, own=True, was_endpoint=True)
     if boundaries.raw:
         if situation.prompt_tokens > CLOSE_TOKENS and options.max_long_anchors_per_continuation > 0:
             yield CaptureCandidate(situation.prompt_tokens - 1, _ANCHOR, own=True)
@@ -181,7 +192,7 @@ def _message_anchors(boundaries: Boundaries, situation: CaptureSituation) -> Ite
 
 
 def _with_otherwise(candidate: CaptureCandidate, kind: CheckpointKind) -> CaptureCandidate:
-    return CaptureCandidate(candidate.frontier, candidate.kind, candidate.own, candidate.evidence, kind)
+    return replace(candidate, otherwise=kind)
 
 
 def _without_close(

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from ninfer.native import must
+from ninfer.resources.anchor_retention import endpoint_becomes_anchor
 from ninfer.resources.catalog_entry import CatalogEntry, Digest
 from ninfer.resources.checkpoint_kind import CheckpointKind
 from ninfer.resources.context_cache_options import ContextCacheOptions
@@ -125,6 +126,11 @@ class Catalog:
     def remove_all(self, checkpoints: Iterable[int], reason: RemovalReason) -> None:
         for checkpoint in list(checkpoints):
             self.remove(checkpoint, reason)
+
+    def keeps_endpoint(self, cell: Cell, entry: CatalogEntry) -> bool:
+        """Whether this endpoint of the cell is worth an anchor (D-24)."""
+        wanted = self.options.endpoint_anchors and self.options.max_long_anchors_per_continuation > 0
+        return wanted and self.has_state and endpoint_becomes_anchor(cell.standing, entry)
 
     def free_cell(self, cell: Cell) -> None:
         self.sessions.unbind(cell.number)

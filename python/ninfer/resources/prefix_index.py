@@ -17,6 +17,7 @@ class PrefixIndex:
     def __init__(self, rows: int) -> None:
         self._frontiers = np.zeros(rows, dtype=np.int64)
         self._digests = np.zeros((rows, 2), dtype=np.uint64)
+        self._asked: tuple[PromptIdentity, int, list[int]] | None = None
 
     @property
     def rows(self) -> int:
@@ -26,15 +27,23 @@ class PrefixIndex:
         assert frontier > 0, frontier
         self._frontiers[row] = frontier
         self._digests[row] = digest
+        self._asked = None
 
     def clear(self, row: int) -> None:
         self._frontiers[row] = 0
+        self._asked = None
 
     def used_rows(self) -> list[int]:
         return [int(row) for row in np.flatnonzero(self._frontiers)]
 
     def matching(self, prompt: PromptIdentity, longest: int) -> list[int]:
-        """Rows of at most `longest` tokens with which the prompt begins, the deepest first."""
+        """Rows of at most `longest` tokens with which the prompt begins, the deepest first. Asked again for the same
+        prompt while nothing has changed, the answer is there already."""
+        if self._asked is None or self._asked[0] is not prompt or self._asked[1] != longest:
+            self._asked = prompt, longest, self._find(prompt, longest)
+        return self._asked[2]
+
+    def _find(self, prompt: PromptIdentity, longest: int) -> list[int]:
         live = np.flatnonzero((self._frontiers > 0) & (self._frontiers <= longest))
         if not len(live):
             return []

@@ -36,11 +36,11 @@ def capture_room(catalog: Catalog, claim: Claim, *, shared: bool) -> CaptureRoom
     return CaptureRoom.RECYCLED if shared_victims(catalog, claim) else CaptureRoom.NONE
 
 
-def adopt_capture(catalog: Catalog, claim: Claim, checkpoint: int, kind: CheckpointKind) -> None:
+def adopt_capture(catalog: Catalog, claim: Claim, checkpoint: int, kind: CheckpointKind, *, was_endpoint: bool) -> None:
     assert claim.state is ClaimState.ACTIVE, claim.state
     cell = catalog.cells[claim.cell_number]
     assert len(cell.free_rows()) >= _ROWS_FOR_CAPTURE, "capture_room was not asked"
-    catalog.add_private(cell, checkpoint, kind)
+    catalog.add_private(cell, checkpoint, kind).was_endpoint = was_endpoint
     rearrange(catalog, cell)
 
 

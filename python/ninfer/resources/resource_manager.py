@@ -124,9 +124,9 @@ class ResourceManager:
         """One was skipped because the catalog has no place for it."""
         self._captures_without_room += 1
 
-    def adopt_capture(self, claim: Claim, checkpoint: int, kind: CheckpointKind) -> None:
+    def adopt_capture(self, claim: Claim, checkpoint: int, kind: CheckpointKind, *, was_endpoint: bool = False) -> None:
         """A checkpoint of the request's own continuation, after capture_room. The program's summary tells the rest."""
-        publication.adopt_capture(self._catalog, claim, checkpoint, kind)
+        publication.adopt_capture(self._catalog, claim, checkpoint, kind, was_endpoint=was_endpoint)
 
     def adopt_shared_capture(self, claim: Claim, checkpoint: int, evidence: Evidence) -> None:
         """A checkpoint in a shared owner of its own (Program.capture with own=False), after capture_room."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from heapq import nsmallest
 
 from ninfer.resources.agreement_order import by_agreement
-from ninfer.resources.anchor_retention import endpoint_becomes_anchor
 from ninfer.resources.catalog import Catalog, Place
 from ninfer.resources.catalog_entry import CatalogEntry
 from ninfer.resources.private_catalog import Cell, CellState
@@ -103,13 +102,8 @@ class Shortlist:
             cell_free=self._catalog.cells.free_count > 0,
             whole=source.whole,
             last=entry is place.standing[-1],
-            keeps_endpoint=self._keeps_endpoint(place, entry),
+            keeps_endpoint=self._catalog.keeps_endpoint(place, entry),
         )
-
-    def _keeps_endpoint(self, cell: Cell, entry: CatalogEntry) -> bool:
-        options = self._catalog.options
-        wanted = options.endpoint_anchors and options.max_long_anchors_per_continuation > 0
-        return wanted and self._catalog.has_state and endpoint_becomes_anchor(cell.standing, entry)
 
 
 def _deepest_of_each(sources: Iterable[_Source]) -> list[_Source]:

@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,10 +31,20 @@ LONG_TOKENS = 200
 LONG_SHARE = 0.2
 
 
+# The small chunk makes long prompts take several units among the rounds of others; results do not depend on it.
+OPTIONS: dict[str, Any] = {"threads": 2, "max_concurrency": LANES, "max_context": 1024, "prefill_chunk": 128}
+
+
 @pytest.fixture(scope="module")
 def engine() -> Iterator[Engine]:
-    # The small chunk makes long prompts take several units among the rounds of others; results do not depend on it.
-    with ninfer.load(HYBRID_DIRECTORY, threads=2, max_concurrency=LANES, max_context=1024, prefill_chunk=128) as loaded:
+    with ninfer.load(HYBRID_DIRECTORY, **OPTIONS) as loaded:
+        yield loaded
+
+
+@pytest.fixture
+def uncached() -> Iterator[Engine]:
+    """With nothing in its program: who has no cache cannot make room either."""
+    with ninfer.load(HYBRID_DIRECTORY, context_cache=False, **OPTIONS) as loaded:
         yield loaded
 
 
@@ -145,21 +156,20 @@ class WitnessProgram:
         return batch
 
 
-def test_logits_of_eight_at_once_are_bit_for_bit_those_of_one_alone(engine: Engine) -> None:
+def test_logits_of_eight_at_once_are_bit_for_bit_those_of_one_alone(uncached: Engine) -> None:
     print(f"NINFER_TEST_SEED={SEED}")
     dice = random.Random(SEED)
     prompts = [[100 + row] + [dice.randrange(20, 400) for _ in range(dice.randrange(1, 400))] for row in range(LANES)]
-    together = witnessed(engine, prompts)
+    together = witnessed(uncached, prompts)
     for prompt in prompts:
-        alone = witnessed(engine, [prompt])[prompt[0]]
+        alone = witnessed(uncached, [prompt])[prompt[0]]
         assert np.array_equal(np.stack(together[prompt[0]]), np.stack(alone))
 
 
 def witnessed(engine: Engine, prompts: list[list[int]]) -> dict[int, list[NDArray[np.float32]]]:
     """Logits of every sampled token, by the prompt's first token."""
     witness = WitnessProgram(engine.model.program)
-    without_cache = replace(engine.model.options, context_cache=False)
-    watched = replace(engine.model, program=witness, options=without_cache)  # type: ignore[arg-type]
+    watched = replace(engine.model, program=witness)  # type: ignore[arg-type]
     service = EngineService(watched, max_queued=LANES)
     recorder = EventRecorder()
     params = SamplingParams(max_tokens=12, temperature=0.0, ignore_eos=True)

@@ -24,9 +24,8 @@ def words(test: str, count: int) -> list[int]:
 
 def chat(messages: int) -> ChatTokens:
     """A system prompt, then messages, of 46 tokens each: none begins where a page does."""
-    said: list[Message] = [("system", words("system", 43))]
-    for number in range(messages):
-        said.append((("user", "assistant")[number % 2], words(f"message {number}", 43)))
+    roles = ["system", *(("user", "assistant")[number % 2] for number in range(messages))]
+    said: list[Message] = [(role, words(f"message {number}", 43)) for number, role in enumerate(roles)]
     return render(said)
 
 

@@ -92,9 +92,9 @@ def test_nothing_close_above_what_is_kept() -> None:
 def test_the_opener_of_the_answer_counts_for_who_goes_on() -> None:
     """17 tokens of 44 would be computed again, though the replay point lies only 14 above what is kept."""
     boundaries = conversation(leading_end=27, turn_closure=41, response_replay=41)
-    again = captures(boundaries, 44, base=27, surviving=frozenset({27}))
-    assert [one.frontier for one in again] == [41]
-    assert [one.frontier for one in captures(boundaries, 43, base=27, surviving=frozenset({27}))] == []
+    at_base = {"base": 27, "surviving": frozenset({27}), "facts": CaptureFacts(already_shared=frozenset({27}))}
+    assert [one.frontier for one in captures(boundaries, 44, **at_base)] == [41]  # type: ignore[arg-type]
+    assert [one.frontier for one in captures(boundaries, 43, **at_base)] == []  # type: ignore[arg-type]
 
 
 def test_a_request_may_have_no_structural_candidates_and_keeps_its_own() -> None:
@@ -104,6 +104,38 @@ def test_a_request_may_have_no_structural_candidates_and_keeps_its_own() -> None
     assert kinds(list(found)) == [(300, ANCHOR), (350, SHARED), (400, ANCHOR), (500, CLOSURE)]
     few = capture_candidates(boundaries, situation, NOTHING_KNOWN, ContextCacheOptions(max_shared_prefixes=0))
     assert [one.frontier for one in few] == [300, 350, 400, 500] and all(one.own for one in few)
+
+
+def test_what_is_kept_at_the_base_is_shared_from_there() -> None:
+    """D-23: before the first unit. An exact shared owner is enough; what lies below the base is not gone back to."""
+    boundaries = conversation(tools_end=200, leading_end=300, turn_closure=310, response_replay=400)
+    found = captures(boundaries, 410, base=300, surviving=frozenset({300}))
+    assert found == [
+        CaptureCandidate(300, SHARED, False, Evidence.ENGINE_STRUCTURAL),
+        CaptureCandidate(400, REPLAY, True),
+    ]
+    marked = conversation(turn_closure=300, markers=(300,))
+    assert captures(marked, 410, base=300) == [CaptureCandidate(300, SHARED, False, Evidence.EXPLICIT_BOUNDARY)]
+    shared = CaptureFacts(already_shared=frozenset({300}))
+    assert kinds(captures(boundaries, 410, base=300, surviving=frozenset({300}), facts=shared)) == [(400, REPLAY)]
+    none = ContextCacheOptions(max_shared_prefixes=0)
+    assert kinds(captures(boundaries, 410, base=300, surviving=frozenset({300}), options=none)) == [(400, REPLAY)]
+
+
+def test_an_endpoint_above_the_base_becomes_an_anchor_in_prefill() -> None:
+    """D-24: at the base its own image stays, below it is dropped."""
+    boundaries = conversation(2000, turn_closure=2900, response_replay=2950)
+    facts = CaptureFacts(endpoint=1500)
+    above = captures(boundaries, 3000, base=300, facts=facts)
+    assert above[0] == CaptureCandidate(1500, ANCHOR, True, was_endpoint=True)
+    for base in (1500, 1600):
+        assert 1500 not in [one.frontier for one in captures(boundaries, 3000, base=base, facts=facts)]
+
+
+def test_empty_boundaries_at_either_end_are_no_anchors() -> None:
+    """What begins the first message is as good as nothing, and what follows the last one belongs to the turn."""
+    boundaries = conversation(1, 100, 300, turn_closure=300, response_replay=350)
+    assert kinds(captures(boundaries, 360)) == [(100, ANCHOR), (300, CLOSURE), (350, REPLAY)]
 
 
 def test_markers_are_never_left_out() -> None:

@@ -11,6 +11,7 @@ from ninfer.resources.publication import CaptureRoom
 from ninfer.resources.retention import RetentionClass
 from ninfer.resources.reuse_key import ReuseKey
 from ninfer.resources.slot_facts import SlotFacts
+from tests.fixtures.fake_contexts import FakePrompt
 from tests.python.resources.played_engine import ANCHOR, CLOSURE, ENDPOINT, REPLAY, PlayedEngine
 
 TEXT = list(range(3000))
@@ -265,3 +266,26 @@ def test_slots_show_bytes_by_tier(engine: PlayedEngine) -> None:
     (shown,) = engine.manager.slots()
     assert (shown.device_bytes, shown.host_bytes) == (3000 + 600, 2000 + 300)
     assert (shown.state, shown.tokens, other.frontier) == ("idle", 100, 60)
+
+
+def test_an_endpoint_that_is_passed_in_prefill_is_replaced_like_one(engine: PlayedEngine) -> None:
+    """D-24: the most anchors there may be; the one goes whose loss costs the fewest tokens, not the shallowest."""
+    request = engine.begin(TEXT[:2900])
+    for frontier in (300, 310, *range(600, 2400, 300)):
+        engine.capture(request, frontier)
+    handle = engine.contexts.capture(request.owner, tuple(TEXT[:2800]), "", ANCHOR)
+    engine.manager.adopt_capture(request.claim, handle, ANCHOR, was_endpoint=True)
+    doomed = [engine.contexts.checkpoint(one).frontier for one in engine.manager.doomed()]
+    assert doomed == [310], "10 tokens above the one before"
+
+
+def test_only_the_deepest_endpoint_counts_and_only_if_it_gains(engine: PlayedEngine) -> None:
+    def endpoint(tokens: int) -> int | None:
+        prompt = FakePrompt(tuple(TEXT[:tokens]))
+        return engine.manager.capture_facts(prompt, ReuseKey(), PromptBoundaries()).endpoint
+
+    engine.keep(TEXT[:1100], ReuseKey(session="one"))
+    assert endpoint(1500) == 1100
+    assert endpoint(1100) is None, "it is not gone on from"
+    engine.keep(TEXT[:1400], ReuseKey(session="two"), captures=[1000])
+    assert endpoint(1500) is None, "the deepest one has an anchor 400 tokens before"
