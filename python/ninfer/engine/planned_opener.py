@@ -15,7 +15,7 @@ from ninfer.engine.reuse_report import ReuseReport, source_of
 from ninfer.engine.start_options import StartOption, StartOptions
 from ninfer.planner.materialization_planner import plan_materialization
 from ninfer.planner.planning_result import PermanentlyInfeasible, Planned, StopReason, TemporarilyBlocked
-from ninfer.resources.capture_policy import CaptureCandidate
+from ninfer.resources.capture_policy import CLOSE_TOKENS, CaptureCandidate
 from ninfer.resources.divergence import AdmittedPrompt
 from ninfer.resources.removal_reason import RemovalReason
 
@@ -23,6 +23,7 @@ from ninfer.resources.removal_reason import RemovalReason
 # for a request that gets none and runs without.
 _MOST_PLANS = 3
 _NO_CELL = Blocked("every place for a conversation is taken by running requests")
+_COMING = Blocked("a copy of what it starts from is on its way", passes=True)
 _NO_LOAN = Blocked("the head of the queue would wait for it")
 
 _Outcome = Planned[native.ContextPlan] | TemporarilyBlocked | PermanentlyInfeasible
@@ -71,6 +72,8 @@ class PlannedOpener:
             choice = self._choose(request, options, captures=loan is None)
             if isinstance(choice, Blocked):
                 return choice
+            if loan is None and self._is_worth_waiting(choice.planned):
+                return _COMING
             request.claim = self._parts.catalog.claim(
                 request.id, request.key, choice.option.offer, choice.planned.frontier
             )
@@ -80,6 +83,12 @@ class PlannedOpener:
             if blocked is not None and not self._runs_without_cell(request, blocked):
                 return blocked
         return _NO_CELL
+
+    def _is_worth_waiting(self, planned: Planned[native.ContextPlan]) -> bool:
+        """A deeper source is on its way to where it can be read: a few boundaries are less than a prompt computed
+        again."""
+        coming = max(planned.coming, self._options.coming)
+        return self._parts.copies.expected and coming > planned.frontier + CLOSE_TOKENS
 
     def _runs_without_cell(self, request: Request, blocked: Blocked) -> bool:
         """When nobody runs whose end would free a cell: an answer that is not kept is better than none."""
@@ -147,7 +156,14 @@ class PlannedOpener:
         """Before the source is moved or consumed."""
         planned, offer = choice.planned, choice.option.offer
         shortfall = self._parts.catalog.divergence(
-            AdmittedPrompt(request.prompt, request.key, request.boundaries, planned.frontier, planned.refused)
+            AdmittedPrompt(
+                request.prompt,
+                request.key,
+                request.boundaries,
+                planned.frontier,
+                planned.refused,
+                request.unsalted,
+            )
         )
         if offer is None:
             return ReuseReport(shortfall=shortfall)

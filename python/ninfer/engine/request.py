@@ -105,7 +105,8 @@ class Request:
     Times are the engine clock's seconds; `arrived` is when the client asked. `sequence` is set exactly while the
     request holds one, `claim` while the catalog knows it. `captures`: the checkpoints that its prefill will still
     leave, ascending. `base`: tokens that it did not compute. `broken`: why it is to be cancelled as soon as its
-    transaction has ended. `overtook`: the head of the queue that it was admitted before. `structural`: see CacheHints.
+    transaction has ended. `unsalted`: a salted request's prompt as it would be without. `overtook`: the head of the
+    queue that it was admitted before. `structural`: see CacheHints.
     """
 
     id: int
@@ -114,6 +115,7 @@ class Request:
     prompt: native.PreparedPrompt
     deliver: Deliver | None
     arrived: float
+    unsalted: native.PreparedPrompt | None = None
     deadline: float | None = None
     report_progress: bool = False
     key: ReuseKey = field(default_factory=ReuseKey)

@@ -120,11 +120,13 @@ class EngineService:
         plan = plan_generation(self._model, request.prompt, request.params)
         output = OutputSession(self._model.frontend.tokenizer, plan, self._model.files.config.vocab_size)
         key = request.cache.key()
+        tokens = np.asarray(plan.prompt, np.int32)
         record = Request(
             id=next(self._ids),
             plan=plan,
             output=output,
-            prompt=native.PreparedPrompt(np.asarray(plan.prompt, np.int32), key.salt),
+            prompt=native.PreparedPrompt(tokens, key.salt),
+            unsalted=native.PreparedPrompt(tokens) if key.salt and key.reads else None,
             deliver=deliver,
             arrived=arrived,
             deadline=None if request.timeout_s is None else arrived + request.timeout_s,

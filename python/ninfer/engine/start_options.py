@@ -39,6 +39,9 @@ class StartOption:
 class StartOptions:
     """Asks the catalog for sources and the program whether they are what the prompt begins with."""
 
+    coming: int = 0
+    """Tokens of the deepest source of the last request that was left out because its image is still to come."""
+
     def __init__(self, parts: LoopParts) -> None:
         self._parts = parts
         self._has_state = parts.statistics.state_image_bytes > 0
@@ -51,11 +54,15 @@ class StartOptions:
             offers = catalog.shortlist(request.prompt, request.key, request.boundaries.markers)
         sources = [(offer.checkpoint, offer.use) for offer in offers]
         candidates = native.must(self._parts.program.candidates(request.prompt, sources))
+        self.coming = max((offer.frontier for offer in offers if self._is_coming(offer)), default=0)
         request.capture_facts = catalog.capture_facts(request.prompt, request.key, request.boundaries)
         return [
             StartOption(candidate, offer, self._captures(request, candidate, offer, request.capture_facts))
             for candidate, offer in _paired(candidates, offers)
         ]
+
+    def _is_coming(self, offer: SourceOffer) -> bool:
+        return not native.must(self._parts.program.checkpoint(offer.checkpoint)).valid
 
     def _captures(
         self, request: Request, candidate: native.AdmissionCandidate, offer: SourceOffer | None, facts: CaptureFacts

@@ -74,14 +74,22 @@ def _planned(
     stop_reason: StopReason,
 ) -> Planned[PlanT]:
     frontier = candidates[option].frontier
-    deepest = max(candidate.frontier for candidate in candidates)
+    refused = coming = 0
+    for other, candidate in enumerate(candidates):
+        if candidate.frontier > frontier:
+            left_out = session.why_left_out(other)
+            if left_out is None:
+                refused = max(refused, candidate.frontier)
+            elif left_out.kind == "copy_in_flight":
+                coming = max(coming, candidate.frontier)
     return Planned(
         plan=_answered(session.seal(target[0])),
         candidate=option,
         frontier=frontier,
         needs_transfer=target[1].status == "needs_transfer",
         stop_reason=stop_reason,
-        refused=deepest if deepest > frontier else 0,
+        refused=refused,
+        coming=coming,
     )
 
 

@@ -22,7 +22,8 @@ class StopReason(enum.StrEnum):
 class Planned(Generic[PlanT]):
     """plan: sealed, of candidates[candidate]. needs_transfer: copies take their time.
 
-    refused: the deepest frontier that did not fit, 0 if nothing deeper than the chosen one was there.
+    refused: the deepest frontier that did not fit, coming: the deepest one whose copy is still on its way; 0 if nothing
+    of the kind is deeper than the chosen one.
     """
 
     plan: PlanT
@@ -31,6 +32,7 @@ class Planned(Generic[PlanT]):
     needs_transfer: bool
     stop_reason: StopReason
     refused: int = 0
+    coming: int = 0
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,12 @@ _SPARE_ROWS = 8
 Place = Cell | SharedPrefix
 
 
+def deepest(place: Place) -> CatalogEntry | None:
+    if isinstance(place, SharedPrefix):
+        return place.entry
+    return place.entries[-1] if place.entries else None
+
+
 class Catalog:
     """Storage of fixed sizes. `epoch` counts uses, `admissions` what became active."""
 
@@ -44,7 +50,7 @@ class Catalog:
         self.cells = PrivateCatalog(cells, rows_per_cell)
         self.shared = SharedCatalog(shared, cells * rows_per_cell)
         self.index = PrefixIndex(cells * rows_per_cell + shared)
-        self.marks = PrefixMarks(cells)
+        self.marks = PrefixMarks(cells + shared)  # a row per cell, then per place of a shared prefix
         self.sessions = SessionIndex()
         self.edges = OwnerEdges()
         self.demand = DemandWindow()
@@ -88,6 +94,7 @@ class Catalog:
         if evidence.is_declared:
             prefix.credit_until = self.admissions + CREDIT_ADMISSIONS
         self.place_of[checkpoint] = prefix
+        self.note_marks(prefix)
         return prefix
 
     def replace(self, before: int, after: int) -> None:
@@ -100,6 +107,7 @@ class Catalog:
         entry.frontier, entry.digest = self._identity(after)
         self.index.set(entry.row, entry.frontier, entry.digest)
         self.place_of[after] = place
+        self._trim_marks(place)
 
     def remove(self, checkpoint: int, reason: RemovalReason) -> None:
         """The program does not have it any more. A cell whose last entry goes is freed, unless a request has it."""
@@ -108,13 +116,17 @@ class Catalog:
         self.removed[reason] += 1
         if reason in LOSSES:
             self.tombstones.add(entry.frontier, entry.digest)
+            if not self.has_state and entry is deepest(place):
+                self.tombstones.add_marks(self.marks, self.marks_row(place))
         self.doomed.pop(checkpoint, None)
         self.index.clear(entry.row)
         del self.entry_of_row[entry.row]
         if isinstance(place, SharedPrefix):
+            self.marks.clear(self.marks_row(place))
             self.shared.remove(place)
             return
         place.entries.remove(entry)
+        self._trim_marks(place)
         if not place.entries and place.state is CellState.IDLE:
             self.free_cell(place)
 
@@ -137,11 +149,24 @@ class Catalog:
         self.marks.clear(cell.number)
         self.cells.free(cell)
 
-    def note_marks(self, cell: Cell) -> None:
+    def note_marks(self, place: Place) -> None:
         """Digests of the deepest checkpoint's tokens, wherever its pages lie."""
-        deepest = cell.entries[-1]
-        marks = self.marks.marks_up_to(deepest.frontier)
-        self.marks.set(cell.number, must(self.view.checkpoint_digests(deepest.checkpoint, marks)))
+        entry = deepest(place)
+        assert entry is not None, place
+        marks = self.marks.marks_up_to(entry.frontier)
+        self.marks.set(self.marks_row(place), must(self.view.checkpoint_digests(entry.checkpoint, marks)))
+
+    def marks_row(self, place: Place) -> int:
+        return place.number if isinstance(place, Cell) else len(self.cells.cells) + place.number
+
+    def place_of_marks(self, row: int) -> Place:
+        cells = len(self.cells.cells)
+        return self.cells[row] if row < cells else self.shared[row - cells]
+
+    def _trim_marks(self, place: Place) -> None:
+        """Nobody agrees with what is not there any more."""
+        entry = deepest(place)
+        self.marks.trim(self.marks_row(place), 0 if entry is None else entry.frontier)
 
     def _identity(self, checkpoint: int) -> tuple[int, Digest]:
         """Its frontier, and the digest of its tokens."""

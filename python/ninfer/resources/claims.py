@@ -106,7 +106,7 @@ def _note_use(catalog: Catalog, claim: Claim) -> None:
     epoch = catalog.next_epoch()
     if claim.offer is not None and claim.offer.cell is not None:
         catalog.cells[claim.offer.cell].used_at = epoch
-    for owner in claim.extends:
+    for owner in claim.extends | ({claim.offer.owner} if claim.offer is not None else set()):
         prefix = catalog.shared.of_owner(owner)
         if prefix is not None:
             prefix.used_at = epoch

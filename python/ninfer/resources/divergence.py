@@ -1,4 +1,4 @@
-"""Why a prompt was not reused further: compares it with what is kept, at most 16 continuations, and with what was."""
+"""Why a prompt was not reused further: compares it with what is kept, at most 16 ledgers, and with what was."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import islice
 from ninfer.native import must
 from ninfer.resources.agreement_order import by_agreement
 from ninfer.resources.capture_policy import Boundaries
-from ninfer.resources.catalog import Catalog
+from ninfer.resources.catalog import Catalog, Place, deepest
 from ninfer.resources.private_catalog import Cell
 from ninfer.resources.program_view import PromptIdentity
 from ninfer.resources.reuse_key import ReuseKey
@@ -21,18 +21,20 @@ MOST_COMPARED = 16
 
 @dataclass(frozen=True)
 class AdmittedPrompt:
-    """reused: tokens that were not computed. refused: the deepest frontier of a source that did not fit, or 0."""
+    """reused: tokens that were not computed. refused: the deepest frontier of a source that did not fit, or 0.
+    unsalted: of a request with a salt, the same prompt without."""
 
     prompt: PromptIdentity
     key: ReuseKey
     boundaries: Boundaries
     reused: int
     refused: int = 0
+    unsalted: PromptIdentity | None = None
 
 
 @dataclass(frozen=True)
 class _Nearest:
-    """The continuation that shares most: how much, how long it is, and whether it is the request's own session."""
+    """What shares most: how much, how long it is, and whether it is the request's own session."""
 
     shared: int = 0
     length: int = 0
@@ -49,25 +51,38 @@ def explain_shortfall(catalog: Catalog, admitted: AdmittedPrompt) -> Shortfall:
     nearest = _nearest(catalog, admitted)
     lost = catalog.tombstones.deepest(admitted.prompt, longest)
     shared = min(max(nearest.shared, admitted.refused), longest)
+    without_salt = 0 if admitted.unsalted is None else _usable(catalog, admitted.unsalted, longest)
+    apart = without_salt > max(shared, admitted.reused, lost)
     if shared <= admitted.reused:
-        return Shortfall(reason=_reason_without_match(catalog, admitted, lost))
-    return Shortfall(shared, _divergence(admitted, nearest), _reason(admitted, nearest, lost))
+        return Shortfall(reason=_reason_without_match(admitted, lost, apart))
+    return Shortfall(shared, _divergence(admitted, nearest), _reason(admitted, nearest, lost, apart))
 
 
-def _reason_without_match(catalog: Catalog, admitted: AdmittedPrompt, lost: int) -> ReuseReason | None:
+def _usable(catalog: Catalog, prompt: PromptIdentity, longest: int) -> int:
+    """How many tokens a request with this prompt could start from. Only asked of what is kept without a salt: whether
+    somebody has asked the same under another one is not told to anybody."""
+    rows = catalog.index.matching(prompt, longest)
+    whole = catalog.entry_of_row[rows[0]].frontier if rows else 0
+    if catalog.has_state:
+        return whole
+    return max(whole, min(int(catalog.marks.agreement(prompt).max()), longest))
+
+
+def _reason_without_match(admitted: AdmittedPrompt, lost: int, apart: bool) -> ReuseReason | None:
     if lost > admitted.reused:
         return ReuseReason.EVICTED
-    if admitted.reused > 0:
-        return None
-    kept_for = {cell.salt for cell in catalog.cells if cell.entries} | {prefix.salt for prefix in catalog.shared}
-    return ReuseReason.SALT if kept_for and admitted.key.salt not in kept_for | {""} else ReuseReason.NO_MATCH
+    if apart:
+        return ReuseReason.SALT
+    return None if admitted.reused > 0 else ReuseReason.NO_MATCH
 
 
-def _reason(admitted: AdmittedPrompt, nearest: _Nearest, lost: int) -> ReuseReason:
+def _reason(admitted: AdmittedPrompt, nearest: _Nearest, lost: int, apart: bool) -> ReuseReason:
     if admitted.refused > admitted.reused:
         return ReuseReason.PRESSURE_REFUSED
     if lost > admitted.reused:
         return ReuseReason.EVICTED
+    if apart:
+        return ReuseReason.SALT
     inside = nearest.shared < min(nearest.length, admitted.prompt.size - 1)
     if inside and (nearest.own_session or _shares_a_message(admitted.boundaries, nearest.shared)):
         return ReuseReason.REWRITTEN_HISTORY
@@ -91,31 +106,33 @@ def _divergence(admitted: AdmittedPrompt, nearest: _Nearest) -> Divergence | Non
 
 
 def _nearest(catalog: Catalog, admitted: AdmittedPrompt) -> _Nearest:
-    cells = _compared_cells(catalog, admitted)
-    if not cells:
+    places = _compared(catalog, admitted)
+    kept = [(place, entry) for place in places if (entry := deepest(place)) is not None]
+    if not kept:
         return _Nearest()
-    deepest = [cell.entries[-1] for cell in cells]
-    shared = must(catalog.view.verify(admitted.prompt, [entry.checkpoint for entry in deepest]))
+    shared = must(catalog.view.verify(admitted.prompt, [entry.checkpoint for _, entry in kept]))
     name = session_name(admitted.key)
+    own = None if name is None else catalog.sessions.cell_of(name)
     found = [
-        _Nearest(tokens, entry.frontier, name is not None and catalog.sessions.name_of(cell.number) == name)
-        for tokens, entry, cell in zip(shared, deepest, cells, strict=True)
+        _Nearest(tokens, entry.frontier, isinstance(place, Cell) and place.number == own)
+        for tokens, (place, entry) in zip(shared, kept, strict=True)
     ]
     return max(found, key=lambda one: (one.shared, one.own_session))
 
 
-def _compared_cells(catalog: Catalog, admitted: AdmittedPrompt) -> list[Cell]:
-    """The session's own, then those that agree furthest with the prompt at the marks, of these the last used.
+def _compared(catalog: Catalog, admitted: AdmittedPrompt) -> list[Place]:
+    """The session's own, then what agrees furthest with the prompt at the marks, of that the last used.
 
     What agrees at no mark may still share less than the first one needs: the last used fill up the rest.
     """
     own = catalog.sessions.cell_of(session_name(admitted.key))
-    cells = [] if own is None else [catalog.cells[own]]
+    own_cell = None if own is None else catalog.cells[own]
     agreeing = by_agreement(catalog, catalog.marks.agreement(admitted.prompt), own)
-    cells.extend(islice((cell for cell in agreeing if cell.entries and cell.number != own), MOST_COMPARED))
-    cells = [cell for cell in cells if cell.entries]
-    if len(cells) < MOST_COMPARED:
-        taken = {cell.number for cell in cells}
-        others = (cell for cell in catalog.cells if cell.entries and cell.number not in taken)
-        cells += nlargest(MOST_COMPARED - len(cells), others, key=lambda cell: cell.used_at)
-    return cells[:MOST_COMPARED]
+    places: list[Place] = [] if own_cell is None else [own_cell]
+    places.extend(islice((place for place, _ in agreeing if place is not own_cell), MOST_COMPARED))
+    if len(places) < MOST_COMPARED:
+        taken = {catalog.marks_row(place) for place in places}
+        everything: list[Place] = [*catalog.cells, *catalog.shared]
+        others = (place for place in everything if deepest(place) and catalog.marks_row(place) not in taken)
+        places += nlargest(MOST_COMPARED - len(places), others, key=lambda place: place.used_at)
+    return places[:MOST_COMPARED]

@@ -59,16 +59,17 @@ class Shortlist:
         return _Source(entry, self._catalog.place_of[entry.checkpoint], entry.frontier)
 
     def _cut_short(self) -> list[_Source]:
-        """Without recurrent layers the deepest checkpoint of a continuation serves any prefix of it (D-9).
+        """Without recurrent layers the deepest checkpoint of any owner serves any prefix of it (D-9).
 
         Every source is offered at least once, so those that rank behind the first 15 need not be made: with one common
         system prompt every continuation is a source.
         """
         agreement = self._catalog.marks.agreement(self._prompt)
         found: list[_Source] = []
-        for cell in by_agreement(self._catalog, agreement, self._catalog.sessions.cell_of(self._name)):
-            if cell.serves and (standing := cell.standing):
-                found.append(_Source(standing[-1], cell, int(agreement[cell.number]), whole=False))
+        for place, tokens in by_agreement(self._catalog, agreement, self._catalog.sessions.cell_of(self._name)):
+            standing = [place.entry] if isinstance(place, SharedPrefix) else place.standing if place.serves else []
+            if standing:
+                found.append(_Source(standing[-1], place, min(tokens, standing[-1].frontier), whole=False))
                 if len(found) == MOST_OFFERS:
                     break
         return found

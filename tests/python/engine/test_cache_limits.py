@@ -64,8 +64,10 @@ def test_salts_are_walls(make_pair: MakePair, prompts: list[list[int]], family: 
     one, two = CacheHints(salt="one", session_id="same"), CacheHints(salt="two", session_id="same")
     engine.answer(prompts[0], cache=one)
     finished = engine.answer(prompts[0], cache=two).finished
-    assert (finished.timings.cache_n, finished.reuse.shortfall.reason) == (0, ReuseReason.SALT)
+    assert (finished.timings.cache_n, finished.reuse.shortfall.reason) == (0, ReuseReason.NO_MATCH)
     assert engine.answer(prompts[0]).finished.timings.cache_n == 0
+    finished = engine.answer(prompts[0], cache=CacheHints(salt="three")).finished
+    assert (finished.timings.cache_n, finished.reuse.shortfall.reason) == (0, ReuseReason.SALT)
     assert engine.answer(prompts[0], cache=one).finished.timings.prompt_n == 1
     engine.warm.check()
 

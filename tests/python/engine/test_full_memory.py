@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from ninfer import native
+from ninfer.engine.copies import CopyBudget
 from ninfer.engine.removals import MadeRoom
 from ninfer.engine.request import CacheHints
 from ninfer.resources.checkpoint_kind import CheckpointKind
@@ -198,5 +199,25 @@ def test_a_full_catalog_gives_place_and_memory_of_its_oldest_prefix(make_pair: M
     assert new.owner != old.owner
     assert catalog.removed[RemovalReason.SHARED_FULL] == 1
     engine.warm.run(answer)
+    engine.warm.run()
+    engine.warm.check()
+
+
+@pytest.mark.parametrize("slots", [0, 1])
+def test_who_asks_at_once_waits_for_the_copy_of_what_it_starts_from(
+    make_pair: MakePair, words: Words, slots: int
+) -> None:
+    """States go to Host, a little at every boundary; the next turn comes before they are there."""
+    pair = make_pair("hybrid", device_state_slots=slots)
+    engine = ComparedEngine(pair.cached, pair.cold, CopyBudget(decoding_bytes=2_000, alone_bytes=2_000))
+    messages: list[Message] = [("system", words(40)), ("user", words(80))]
+    for _ in range(3):
+        rendered = render(messages)
+        answer = engine.ask(rendered.ids, 4, rendered.boundaries, cache=CacheHints(session_id="one"))
+        engine.warm.run(answer)
+        engine.assert_same(answer, rendered.ids)
+        last = answer.finished
+        messages += [("assistant", answer.tokens), ("user", words(80))]
+    assert last.timings.prompt_n < 100 and last.reuse.shortfall.reason is None
     engine.warm.run()
     engine.warm.check()

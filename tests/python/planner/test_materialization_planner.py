@@ -135,9 +135,9 @@ def test_root_is_what_remains() -> None:
 def test_an_option_that_was_left_out_leaves_the_others_as_they_are() -> None:
     candidates = (FakeCandidate(50, 1), FakeCandidate(70, 2))
     found = planned(FakeSession([READY, READY, READY], left_out=frozenset({2})), *candidates)
-    assert found == Planned("plan 1", 1, 50, False, StopReason.NO_PRESSURE, refused=70)
+    assert found == Planned("plan 1", 1, 50, False, StopReason.NO_PRESSURE, coming=70)
     session = FakeSession([SHORT, SHORT, SHORT], [READY, SHORT, READY], left_out=frozenset({2}))
-    assert planned(session, *candidates) == Planned("plan 1000", 0, 0, False, StopReason.MAXIMAL, refused=70)
+    assert planned(session, *candidates) == Planned("plan 1000", 0, 0, False, StopReason.MAXIMAL, 50, coming=70)
 
 
 @pytest.mark.parametrize("refusal", [FakeRefusal("transaction_open", 0, 1)])

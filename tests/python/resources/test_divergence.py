@@ -34,11 +34,22 @@ def shortfall(
     boundaries: PromptBoundaries = RAW,
     refused: int = 0,
 ) -> Shortfall:
-    key = key or ReuseKey()
-    prompt = FakePrompt(tuple(tokens), key.salt)
-    found = engine.manager.divergence(AdmittedPrompt(prompt, key, boundaries, reused, refused))
+    """And it is counted."""
+    found = explained(engine, tokens, reused, key or ReuseKey(), boundaries, refused)
     assert engine.manager.statistics().short == ({found.reason.value: 1} if found.reason else {})
     return found
+
+
+def explained(
+    engine: PlayedEngine,
+    tokens: list[int],
+    reused: int,
+    key: ReuseKey,
+    boundaries: PromptBoundaries = RAW,
+    refused: int = 0,
+) -> Shortfall:
+    prompt, unsalted = FakePrompt(tuple(tokens), key.salt), FakePrompt(tuple(tokens)) if key.salt else None
+    return engine.manager.divergence(AdmittedPrompt(prompt, key, boundaries, reused, refused, unsalted))
 
 
 def test_nothing_to_explain_where_all_but_one_token_was_reused(engine: PlayedEngine) -> None:
@@ -103,14 +114,75 @@ def test_a_raw_prompt_diverges_in_no_message(engine: PlayedEngine) -> None:
     assert shortfall(engine, TEXT[:350] + [9] * 300, 0) == expected
 
 
-def test_salt(engine: PlayedEngine) -> None:
-    engine.keep(TEXT[:500], ReuseKey(salt="theirs"))
+@pytest.mark.parametrize("has_state", [True, False])
+def test_salt_keeps_apart_what_everybody_may_use(has_state: bool) -> None:
+    engine = PlayedEngine(has_state=has_state)
+    engine.keep(TEXT[:500])
     assert shortfall(engine, TEXT[:700], 0, ReuseKey(salt="mine")) == Shortfall(reason=ReuseReason.SALT)
+
+
+def test_salt_also_where_a_little_of_the_own_is_equal(engine: PlayedEngine) -> None:
+    engine.keep(TEXT[:500])
+    engine.keep([*TEXT[:5], *[7] * 100], ReuseKey(salt="mine"))
+    found = shortfall(engine, TEXT[:700], 0, ReuseKey(salt="mine"), CHAT)
+    assert found == Shortfall(5, Divergence(5, 0), ReuseReason.SALT)
+
+
+def test_what_somebody_asked_under_another_salt_is_not_told(engine: PlayedEngine) -> None:
+    """Else anybody could find out by asking."""
+    engine.keep(TEXT[:500], ReuseKey(salt="theirs"))
+    for key in (ReuseKey(salt="mine"), ReuseKey()):
+        assert explained(engine, TEXT[:700], 0, key).reason is ReuseReason.NO_MATCH
+
+
+def test_a_salt_is_no_reason_where_nothing_kept_without_one_is_a_start(engine: PlayedEngine) -> None:
+    engine.keep(TEXT[:500])
+    for tokens in ([9] * 100, TEXT[:400] + [9] * 50):
+        assert explained(engine, tokens, 0, ReuseKey(salt="mine")).reason is ReuseReason.NO_MATCH
 
 
 def test_a_salt_under_which_something_is_kept_is_no_reason(engine: PlayedEngine) -> None:
     engine.keep(TEXT[:500], ReuseKey(salt="mine"))
     assert shortfall(engine, [9] * 100, 0, ReuseKey(salt="mine")).reason is ReuseReason.NO_MATCH
+
+
+def shared_alone(engine: PlayedEngine) -> None:
+    """A shared prefix of 300 tokens; the conversation of 500 that began with it has gone."""
+    request = engine.begin(TEXT[:500])
+    engine.capture_shared(request, 300)
+    engine.finish(request)
+    engine.release(request.owner, RemovalReason.PRESSURE)
+
+
+def test_a_shared_prefix_whose_conversations_are_gone_is_compared(engine: PlayedEngine) -> None:
+    shared_alone(engine)
+    expected = Shortfall(200, Divergence(200, None), ReuseReason.NO_CHECKPOINT)
+    assert shortfall(engine, TEXT[:200] + [9] * 100, 0) == expected
+
+
+def test_without_recurrent_layers_a_shared_prefix_serves_its_beginnings() -> None:
+    engine = PlayedEngine(has_state=False)
+    shared_alone(engine)
+    (offer,) = engine.offers(TEXT[:200] + [9] * 100)
+    assert (offer.use, offer.cell, offer.frontier) == ("retain", None, 300)
+    inside = engine.begin(TEXT[:200] + [9] * 100, offer=offer, start=200)
+    assert engine.manager.memory_victims(inside.claim) == [], "nobody takes what somebody reads"
+    engine.discard(inside)
+
+
+def test_evicted_inside_what_has_gone() -> None:
+    """Without recurrent layers any beginning of it would have served; with them only where a checkpoint was."""
+    for has_state, reason in ((False, ReuseReason.EVICTED), (True, None)):
+        engine = PlayedEngine(has_state=has_state)
+        shared_alone(engine)
+        assert shortfall(engine, TEXT[:400] + [9] * 100, 300).reason is reason
+
+
+def test_evicted_is_not_what_is_still_there_without_recurrent_layers() -> None:
+    engine = PlayedEngine(has_state=False)
+    shared_alone(engine)
+    engine.keep(TEXT[:500])
+    assert shortfall(engine, TEXT[:400] + [9] * 100, 400) == Shortfall()
 
 
 def test_disabled(engine: PlayedEngine) -> None:

@@ -34,6 +34,11 @@ def test_agreement_is_the_last_common_mark(seed: int) -> None:
         marks.set(cell, digests_of("", ledger, frontiers.tolist()))
         expected.append(max((int(at) for at in marks.schedule if at <= shared), default=0))
     assert marks.agreement(prompt).tolist() == expected
+    for tokens in (600, 100, 0):
+        marks.trim(7, tokens)
+        assert marks.agreement(prompt)[7] <= min(expected[7], tokens)
+    marks.copy(3, other := PrefixMarks(2), 1)
+    assert other.agreement(prompt).tolist() == [0, expected[3]]
     marks.clear(5)
     assert marks.agreement(prompt)[5] == 0
     assert not np.any(marks.agreement(FakePrompt(prompt.tokens[:15])))

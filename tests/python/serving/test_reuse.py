@@ -167,8 +167,9 @@ def test_salts_separate_unless_they_name_a_session(site: Site) -> None:
     site.chat(messages, cache_salt="one")
     other = site.chat(messages, cache_salt="two")
     assert other["timings"]["cache_n"] == 0
-    assert other["reuse"]["reason"] == "salt"
+    assert other["reuse"]["reason"] == "no_match", "what others ask under their salts is not told"
     assert site.chat(messages)["timings"]["cache_n"] == 0
+    assert site.chat(messages, cache_salt="four")["reuse"]["reason"] == "salt"
     assert site.chat(messages, cache_salt="one")["timings"]["cache_n"] > 0
     shared = site.chat(messages, cache_salt="three", cache_sharing=True)
     assert shared["timings"]["cache_n"] > 0
