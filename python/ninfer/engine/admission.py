@@ -20,16 +20,16 @@ class Admission:
         self._opener = opener
         self._backfill = backfill
         self._blocked: tuple[Request, int, bool] | None = None
-        self._waits_for_copies = False
+        self._waiting: Request | None = None
         self.backfilled = 0
 
     def admit(self) -> None:
         head = self._parts.scheduler.candidate()
-        if head is None or (self._waits_for_copies and self._parts.statistics.copies_open > 0):
+        if head is None or (head is self._waiting and self._parts.statistics.copies_open > 0):
             return
         if self._blocked != self._attempt(head):
             blocked = self._opener.open(head)
-            self._waits_for_copies = blocked is not None and blocked.passes
+            self._waiting = head if blocked is not None and blocked.passes else None
             if blocked is None or blocked.passes:
                 return
             assert self._parts.scheduler.running > 0 or self._parts.copies.expected, (

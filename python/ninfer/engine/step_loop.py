@@ -32,7 +32,7 @@ class StepLoop:
 
     def __init__(self, parts: LoopParts, planning: native.PlanningSession | None) -> None:
         """planning: used by this loop alone; None without a prompt cache."""
-        removals = Removals(parts, Room(parts, planning))
+        self._removals = removals = Removals(parts, Room(parts, planning))
         self._parts = parts
         self._release = SequenceRelease(parts, removals)
         self._terminals = Terminals(parts, self._release)
@@ -65,6 +65,8 @@ class StepLoop:
             parts.transition_ended()
         self._materialization.advance()
         self._terminals.retry()
+        if parts.manager is not None and parts.manager.doomed():
+            self._removals.sweep()
         self._publish()
         self._admission.admit()
         if self._prefill.unit():

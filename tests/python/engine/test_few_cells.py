@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -92,3 +95,30 @@ def test_who_is_blocked_while_copies_run_is_tried_again_when_they_end(make_pair:
     engine.warm.run(answer)
     assert tried == [True, False]
     engine.assert_same(answer, prompt)
+
+
+def test_nobody_else_waits_for_the_copies_of_a_head_that_left(make_pair: MakePair) -> None:
+    pair = make_pair("llama")
+    engine = ComparedEngine(pair.cached, pair.cold)
+    admission, parts = engine.warm.loop._admission, engine.warm.parts
+    opener, tried = admission._opener, list[int]()
+
+    class WaitsOnce:
+        def open(self, request: Request, **more: object) -> Blocked | None:
+            tried.append(request.id)
+            return Blocked("a copy is on its way", passes=True) if len(tried) == 1 else opener.open(request)
+
+    admission._opener = WaitsOnce()
+    first, second = (engine.ask(prompt_of(name)) for name in ("first", "second"))
+    engine.warm.loop._break_off(engine.warm.loop._interrupted())
+    admission.admit()
+    statistics: Any = SimpleNamespace(copies_open=1)
+    parts.statistics = statistics
+    admission.admit()
+    assert tried == [first.request_id]
+    engine.warm.service.cancel(first.request_id, "gone")
+    engine.warm.loop._break_off(engine.warm.loop._interrupted())
+    admission.admit()
+    assert tried == [first.request_id, second.request_id]
+    engine.warm.run()
+    engine.assert_same(second, prompt_of("second"))
