@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ninfer import native
@@ -9,7 +10,6 @@ from ninfer.engine.loan import Loan
 from ninfer.engine.loop_parts import LoopParts
 from ninfer.engine.materialization import Materialization
 from ninfer.engine.openers import Blocked
-from ninfer.engine.removals import Removals
 from ninfer.engine.request import Request
 from ninfer.engine.reuse_report import ReuseReport, source_of
 from ninfer.engine.start_options import StartOption, StartOptions
@@ -17,11 +17,9 @@ from ninfer.planner.materialization_planner import plan_materialization
 from ninfer.planner.planning_result import PermanentlyInfeasible, Planned, StopReason, TemporarilyBlocked
 from ninfer.resources.capture_policy import CLOSE_TOKENS, CaptureCandidate
 from ninfer.resources.divergence import AdmittedPrompt
-from ninfer.resources.removal_reason import RemovalReason
 
-# A cell is needed, given up, and then the plan is made again: once is enough, since nobody else takes it. The third is
-# for a request that gets none and runs without.
-_MOST_PLANS = 3
+# Who may not go now (a copy reads it) is passed over, but the worker does not plan for ever.
+_MOST_VICTIMS = 8
 _NO_CELL = Blocked("every place for a conversation is taken by running requests")
 _COMING = Blocked("a copy of what it starts from is on its way", passes=True)
 _NO_LOAN = Blocked("the head of the queue would wait for it")
@@ -36,6 +34,15 @@ class _Choice:
     captures: tuple[CaptureCandidate, ...]
 
 
+@dataclass(frozen=True)
+class _Problem:
+    """evicted: who goes in any case."""
+
+    request: Request
+    options: list[StartOption]
+    evicted: int | None
+
+
 class PlannedOpener:
     """One planning problem at a time, on the worker thread. Nothing of a request stays if it is refused."""
 
@@ -45,13 +52,11 @@ class PlannedOpener:
         options: StartOptions,
         planning: native.PlanningSession,
         materialization: Materialization,
-        removals: Removals,
     ) -> None:
         self._parts = parts
         self._options = options
         self._planning = planning
         self._materialization = materialization
-        self._removals = removals
 
     def open(self, request: Request, loan: Loan | None = None) -> Blocked | None:
         started = self._parts.clock()
@@ -62,27 +67,54 @@ class PlannedOpener:
         return choice if isinstance(choice, Blocked) else self._begin(request, choice)
 
     def _claimed_choice(self, request: Request, loan: Loan | None) -> _Choice | Blocked:
-        """If its cell has to be taken from somebody, the plan is made again without that conversation."""
-        for _ in range(_MOST_PLANS):
-            options = self._options.of(request)
-            if loan is not None:
-                options = [option for option in options if loan.allows(option)]
-            if not options:
-                return _NO_LOAN
-            choice = self._choose(request, options, captures=loan is None)
-            if isinstance(choice, Blocked):
+        options = self._allowed(request, loan)
+        if not options:
+            return _NO_LOAN
+        choice = self._choose(request, options, captures=loan is None)
+        if isinstance(choice, Blocked):
+            return choice
+        if loan is None and self._is_worth_waiting(choice.planned):
+            return _COMING
+        if self._claim(request, choice):
+            return choice
+        choice = self._in_place_of_another(request, loan, [choice.option, *options])
+        if isinstance(choice, Blocked) and self._runs_without_cell(request, choice):
+            return self._claimed_choice(request, loan)
+        return choice
+
+    def _allowed(self, request: Request, loan: Loan | None, *, only_place: bool = False) -> list[StartOption]:
+        options = self._options.of(request, only_place=only_place)
+        return options if loan is None else [option for option in options if loan.allows(option)]
+
+    def _claim(self, request: Request, choice: _Choice, replaces: int | None = None) -> bool:
+        request.claim = self._parts.catalog.claim(
+            request.id, request.key, choice.option.offer, choice.planned.frontier, replaces
+        )
+        return request.claim is not None
+
+    def _in_place_of_another(
+        self, request: Request, loan: Loan | None, options: Sequence[StartOption]
+    ) -> _Choice | Blocked:
+        """No cell is free: somebody who is idle goes with the start, or its continuation is taken over. options: the
+        wanted one first. If nobody may go now, everything stays."""
+        wanted = options[0].offer
+        blocked = _NO_CELL
+        offers = [option.offer for option in options if option.offer is not None]
+        for victim in self._parts.catalog.cell_victims(offers)[:_MOST_VICTIMS]:
+            if wanted is not None and victim == wanted.owner:
+                taken = self._allowed(request, loan, only_place=True)
+                choice = self._choose(request, taken, captures=loan is None) if taken else _NO_LOAN
+                if isinstance(choice, _Choice) and choice.option.takes_owner and self._claim(request, choice):
+                    return choice
+            beside = [one for one in options[1:] if one.offer is None or one.offer.owner != victim]
+            beside = [one for one in beside if not one.takes_owner]
+            choice = self._choose(request, beside, captures=loan is None, evicted=victim) if beside else _NO_LOAN
+            if isinstance(choice, _Choice):
+                claimed = self._claim(request, choice, replaces=victim)
+                assert claimed, request.id
                 return choice
-            if loan is None and self._is_worth_waiting(choice.planned):
-                return _COMING
-            request.claim = self._parts.catalog.claim(
-                request.id, request.key, choice.option.offer, choice.planned.frontier
-            )
-            if request.claim is not None:
-                return choice
-            blocked = self._free_cell([choice.option, *options])
-            if blocked is not None and not self._runs_without_cell(request, blocked):
-                return blocked
-        return _NO_CELL
+            blocked = choice
+        return blocked
 
     def _is_worth_waiting(self, planned: Planned[native.ContextPlan]) -> bool:
         """A deeper source is on its way to where it can be read: a few boundaries are less than a prompt computed
@@ -97,49 +129,43 @@ class PlannedOpener:
         request.key = replace(request.key, publishes=False)
         return True
 
-    def _choose(self, request: Request, options: list[StartOption], *, captures: bool) -> _Choice | Blocked:
+    def _choose(
+        self, request: Request, options: list[StartOption], *, captures: bool, evicted: int | None = None
+    ) -> _Choice | Blocked:
         """With pages for as many captures as cost nobody anything, the most valuable ones: they are worth neither
         waiting nor an eviction, nor a shorter start."""
         pages = max(option.capture_pages for option in options) if captures else 0
-        planned = self._plan(request, options, pages)
+        problem = _Problem(request, options, evicted)
+        planned = self._plan(problem, pages)
         if pages > 0 and not _is_best(planned):
-            planned, pages = self._with_fewer_captures(request, options, (planned, pages))
+            planned, pages = self._with_fewer_captures(problem, (planned, pages))
         if isinstance(planned, TemporarilyBlocked):
             return Blocked.by(planned.refusal)
         assert not isinstance(planned, PermanentlyInfeasible), f"request {request.id}: {planned.refusal}"
         option = options[planned.candidate]
         return _Choice(planned, option, option.captures_within(pages))
 
-    def _with_fewer_captures(
-        self, request: Request, options: list[StartOption], full: tuple[_Outcome, int]
-    ) -> tuple[_Outcome, int]:
+    def _with_fewer_captures(self, problem: _Problem, full: tuple[_Outcome, int]) -> tuple[_Outcome, int]:
         """The most pages with which the start is as good as without any; by halves, since fewer pages always fit."""
-        best, found = self._plan(request, options, 0), 0
+        best, found = self._plan(problem, 0), 0
         if _goodness(full[0]) >= (least := _goodness(best)):
             return full
         beyond = full[1]
         while beyond - found > 1:
             pages = (found + beyond) // 2
-            planned = self._plan(request, options, pages)
+            planned = self._plan(problem, pages)
             if _goodness(planned) >= least:
                 best, found = planned, pages
             else:
                 beyond = pages
         return best, found
 
-    def _plan(self, request: Request, options: list[StartOption], pages: int) -> _Outcome:
-        candidates = [option.candidate for option in options]
-        publications = [option.publication(request, pages) for option in options]
+    def _plan(self, problem: _Problem, pages: int) -> _Outcome:
+        candidates = [option.candidate for option in problem.options]
+        publications = [option.publication(problem.request, pages) for option in problem.options]
         protected = self._parts.catalog.protected_owners()
-        return plan_materialization(self._planning, candidates, publications, protected)
-
-    def _free_cell(self, options: list[StartOption]) -> Blocked | None:
-        """options: the chosen one first; its source is the last to go."""
-        victim = self._parts.catalog.cell_victim([option.offer for option in options if option.offer is not None])
-        if victim is None:
-            return _NO_CELL
-        refused = self._removals.release(victim, RemovalReason.CATALOG_FULL)
-        return None if refused is None else Blocked.by(refused)
+        always = [] if problem.evicted is None else [native.Degradation("evict", owner=problem.evicted)]
+        return plan_materialization(self._planning, candidates, publications, protected, always)
 
     def _begin(self, request: Request, choice: _Choice) -> Blocked | None:
         assert request.claim is not None, request.id

@@ -29,6 +29,10 @@ class StartOption:
         )
 
     @property
+    def takes_owner(self) -> bool:
+        return self.offer is not None and self.offer.takes_owner
+
+    @property
     def capture_pages(self) -> int:
         return sum(_pages(capture) for capture in self.captures)
 
@@ -46,12 +50,13 @@ class StartOptions:
         self._parts = parts
         self._has_state = parts.statistics.state_image_bytes > 0
 
-    def of(self, request: Request) -> list[StartOption]:
-        """The root first."""
+    def of(self, request: Request, *, only_place: bool = False) -> list[StartOption]:
+        """The root first. only_place: see ResourceManager.shortlist."""
         catalog = self._parts.catalog
         offers: list[SourceOffer] = []
         if request.key.reads and not request.sources_lost:
-            offers = catalog.shortlist(request.prompt, request.key, request.boundaries.markers)
+            markers = request.boundaries.markers
+            offers = catalog.shortlist(request.prompt, request.key, markers, only_place=only_place)
         sources = [(offer.checkpoint, offer.use) for offer in offers]
         candidates = native.must(self._parts.program.candidates(request.prompt, sources))
         self.coming = max((offer.frontier for offer in offers if self._is_coming(offer)), default=0)

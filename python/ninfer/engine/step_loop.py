@@ -39,7 +39,7 @@ class StepLoop:
         self._materialization = Materialization(parts, self._terminals)
         opener: Opener = RootOpener(parts)
         if planning is not None:
-            opener = PlannedOpener(parts, StartOptions(parts), planning, self._materialization, removals)
+            opener = PlannedOpener(parts, StartOptions(parts), planning, self._materialization)
         self._admission = Admission(parts, opener, Backfill(parts))
         self._captures = Captures(parts, removals)
         self._settlement = Settlement(parts, self._terminals, self._interrupted, self._break_off, self._publish)

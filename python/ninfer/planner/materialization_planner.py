@@ -11,18 +11,20 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from ninfer.planner.planning_result import PermanentlyInfeasible, Planned, StopReason, TemporarilyBlocked
-from ninfer.planner.planning_session import Assessment, Candidate, PlanT, PublicationT, RefusalFacts, Session
+from ninfer.planner.planning_session import Assessment, Candidate, PlanT, PublicationT, RefusalFacts, Session, StepT
 
 T = TypeVar("T")
 
 
 def plan_materialization(
-    session: Session[PublicationT, PlanT],
+    session: Session[PublicationT, PlanT, StepT],
     candidates: Sequence[Candidate],
     publications: Sequence[PublicationT],
     protected_owners: Sequence[int],
+    always: Sequence[StepT] = (),
 ) -> Planned[PlanT] | TemporarilyBlocked | PermanentlyInfeasible:
-    """candidates: root first, then in the order in which they are wanted; publications: one admission for each."""
+    """candidates: root first, then in the order in which they are wanted; publications: one admission for each. always:
+    steps down that every target takes; what cannot be made with them is not made."""
     assert candidates and candidates[0].is_root and len(candidates) == len(publications), len(publications)
     refusal = session.open(publications, protected_owners)
     if refusal is not None:
@@ -30,10 +32,17 @@ def plan_materialization(
     # An option that cannot be made now, since a copy of its source is on its way, leaves the others as they are.
     there = [option for option in range(len(candidates)) if session.why_left_out(option) is None]
     identities = {option: _answered(session.identity(option)) for option in there}
+    if always:
+        degraded = {option: session.degrade(target, always) for option, target in identities.items()}
+        if (refusal := _refusal(degraded[0])) is not None:
+            return TemporarilyBlocked(refusal)
+        identities = {option: target for option, target in degraded.items() if isinstance(target, int)}
+        there = list(identities)
     found = {option: _answered(session.assess(identities[option])) for option in there}
     chosen = _deepest_feasible(candidates, found)
     if chosen is not None:
-        return _planned(session, candidates, chosen, (identities[chosen], found[chosen]), StopReason.NO_PRESSURE)
+        target = identities[chosen], found[chosen]
+        return _planned(session, candidates, there, chosen, target, StopReason.NO_PRESSURE)
     root = found[0]
     if root.status == "permanently_infeasible":
         return PermanentlyInfeasible(_why(root))
@@ -43,13 +52,13 @@ def plan_materialization(
 
 
 def _maximal(
-    session: Session[PublicationT, PlanT], candidates: Sequence[Candidate], options: Sequence[int]
+    session: Session[PublicationT, PlanT, StepT], candidates: Sequence[Candidate], options: Sequence[int]
 ) -> Planned[PlanT] | TemporarilyBlocked:
     for option in sorted(options, key=lambda option: (-candidates[option].frontier, option)):
         target = _answered(session.maximal(option))
         found = _answered(session.assess(target))
         if found.feasible:
-            return _planned(session, candidates, option, (target, found), StopReason.MAXIMAL)
+            return _planned(session, candidates, options, option, (target, found), StopReason.MAXIMAL)
     return TemporarilyBlocked(_why(found))
 
 
@@ -67,29 +76,30 @@ def _deepest_feasible(candidates: Sequence[Candidate], found: Mapping[int, Asses
 
 
 def _planned(
-    session: Session[PublicationT, PlanT],
+    session: Session[PublicationT, PlanT, StepT],
     candidates: Sequence[Candidate],
+    there: Sequence[int],
     option: int,
     target: tuple[int, Assessment],
     stop_reason: StopReason,
 ) -> Planned[PlanT]:
+    """there: the options that were assessed."""
     frontier = candidates[option].frontier
     refused = coming = 0
     for other, candidate in enumerate(candidates):
-        if candidate.frontier > frontier:
-            left_out = session.why_left_out(other)
-            if left_out is None:
-                refused = max(refused, candidate.frontier)
-            elif left_out.kind == "copy_in_flight":
-                coming = max(coming, candidate.frontier)
+        left_out = session.why_left_out(other)
+        if other in there:
+            refused = max(refused, candidate.frontier)
+        elif left_out is not None and left_out.kind == "copy_in_flight":
+            coming = max(coming, candidate.frontier)
     return Planned(
         plan=_answered(session.seal(target[0])),
         candidate=option,
         frontier=frontier,
         needs_transfer=target[1].status == "needs_transfer",
         stop_reason=stop_reason,
-        refused=refused,
-        coming=coming,
+        refused=refused if refused > frontier else 0,
+        coming=coming if coming > frontier else 0,
     )
 
 
@@ -97,6 +107,10 @@ def _answered(result: T | RefusalFacts) -> T:
     """Of the session's own targets at its own revision: a refusal here would be a bug."""
     assert not hasattr(result, "wanted"), str(result)
     return result
+
+
+def _refusal(target: int | RefusalFacts) -> RefusalFacts | None:
+    return None if isinstance(target, int) else target
 
 
 def _why(assessment: Assessment) -> RefusalFacts:

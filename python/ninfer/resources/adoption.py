@@ -27,6 +27,8 @@ def check_committed(catalog: Catalog, claim: Claim, result: TransitionResult, ow
     assert result.end == "committed", result.end
     removed = frozenset(result.removed)
     _check_bystanders(catalog, claim, removed)
+    if claim.replaces is not None:
+        assert set(catalog.checkpoints_of(claim.replaces)) <= removed, (claim, removed)
     if claim.takes_owner:
         cell = catalog.cells[claim.cell_number]
         before = {entry.checkpoint for entry in cell.entries}
@@ -50,14 +52,16 @@ def apply_removals(catalog: Catalog, claim: Claim, result: TransitionResult, own
     """own: why what the claim names has gone. Everything else has gone for memory."""
     for before, after, _ in result.shortened:
         catalog.replace(before, after)
+    replaced = set() if claim.replaces is None else set(catalog.checkpoints_of(claim.replaces))
     for checkpoint in result.removed:
-        catalog.remove(checkpoint, own if checkpoint in claim.deletes else RemovalReason.PRESSURE)
+        reason = RemovalReason.CATALOG_FULL if checkpoint in replaced else RemovalReason.PRESSURE
+        catalog.remove(checkpoint, own if checkpoint in claim.deletes else reason)
 
 
 def _check_bystanders(catalog: Catalog, claim: Claim, removed: Collection[int]) -> None:
     touched = {catalog.place_of[checkpoint].owner for checkpoint in removed if checkpoint not in claim.deletes}
     for owner in touched:
-        if not _is_own_source(claim, owner):
+        if not _is_own_source(claim, owner) and owner != claim.replaces:
             cell = catalog.cells.of_owner(owner)
             assert cell is None or cell.state is CellState.IDLE, cell
             assert not catalog.edges.protects(owner), owner

@@ -149,6 +149,12 @@ class Catalog:
         self.marks.clear(cell.number)
         self.cells.free(cell)
 
+    def vacate(self, cell: Cell) -> None:
+        """Its owner has gone, and the cell is promised to somebody else."""
+        self.sessions.unbind(cell.number)
+        self.marks.clear(cell.number)
+        self.cells.vacate(cell)
+
     def note_marks(self, place: Place) -> None:
         """Digests of the deepest checkpoint's tokens, wherever its pages lie."""
         entry = deepest(place)

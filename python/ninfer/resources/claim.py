@@ -33,6 +33,8 @@ _MOVES = {
 class Claim:
     """cell: None if the request publishes nothing. deletes: what the start removes of the source's owner, exactly.
 
+    replaces: the owner that goes with the start, for its cell.
+
     consumed: what the catalog knew of a source that went with the start; it comes back if nothing is computed.
     published: owners of the shared prefixes that the request has made.
     """
@@ -42,6 +44,7 @@ class Claim:
     offer: SourceOffer | None
     cell: int | None
     deletes: frozenset[int] = frozenset()
+    replaces: int | None = None
     state: ClaimState = ClaimState.CLAIMED
     consumed: CatalogEntry | None = field(default=None, init=False)
     published: frozenset[int] = field(default=frozenset(), init=False)

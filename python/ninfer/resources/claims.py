@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ninfer.resources.adoption import apply_removals, check_aborted, check_committed, claimed_deletes
 from ninfer.resources.capture_policy import CaptureFacts
@@ -17,21 +17,30 @@ from ninfer.resources.session_index import session_name
 from ninfer.resources.source_offer import SourceOffer
 
 
-def cell_victim(catalog: Catalog, offers: Sequence[SourceOffer]) -> int | None:
+def cell_victims(catalog: Catalog, offers: Sequence[SourceOffer]) -> list[int]:
     """By retention class, then by last use. The sources of the request that wants the cell go after all others, the
     first offer's at the very last: whoever waits for a cell that only it stands in the way of waits for ever."""
     spared = {offer.owner: 1 for offer in offers}
     spared.update({offer.owner: 2 for offer in offers[:1]})
     readers = catalog.edges.counts()
     idle = [cell for cell in catalog.cells if cell.state is CellState.IDLE and cell.owner not in readers]
-    victim = min(idle, key=lambda cell: (spared.get(cell.owner, 0), cell.retention, cell.used_at), default=None)
-    return None if victim is None else victim.owner
+    idle.sort(key=lambda cell: (spared.get(cell.owner, 0), cell.retention, cell.used_at))
+    return [cell.owner for cell in idle]
+
+
+@dataclass(frozen=True)
+class WantedPlace:
+    """start: tokens that the request really saves, if fewer than the checkpoint has. replaces: the owner
+    whose cell it gets, which goes with the start."""
+
+    start: int | None = None
+    replaces: int | None = None
 
 
 def make_claim(
-    catalog: Catalog, request_id: int, key: ReuseKey, offer: SourceOffer | None, start: int | None
+    catalog: Catalog, request_id: int, key: ReuseKey, offer: SourceOffer | None, place: WantedPlace
 ) -> Claim | None:
-    """start: tokens that the request really saves, if fewer than the checkpoint has."""
+    start = place.start
     if offer is not None and start is not None and start < offer.frontier and offer.takes_owner:
         offer = replace(offer, use="consume")  # what is cut does not stay (candidate_verification.h)
     if offer is not None and offer.takes_owner:
@@ -40,6 +49,11 @@ def make_claim(
         cell.move_to(CellState.TAKEN)
         deletes = claimed_deletes(cell, offer, offer.frontier if start is None else start)
         claim = Claim(request_id, key, offer, cell.number, deletes)
+    elif place.replaces is not None:
+        given = catalog.cells.of_owner(place.replaces)
+        assert given is not None and key.publishes and not catalog.edges.protects(given.owner), place
+        given.move_to(CellState.TAKEN)
+        claim = Claim(request_id, key, offer, given.number, replaces=given.owner)
     else:
         reserved = catalog.cells.reserve() if key.publishes else None
         if key.publishes and reserved is None:
@@ -81,6 +95,8 @@ def adopt_admission(
     if claim.takes_owner:
         catalog.edges.end(claim.request_id)  # the owner is the request's own now
     else:
+        if claim.replaces is not None:
+            catalog.vacate(cell)
         catalog.cells.give_owner(cell, owner)
         cell.salt = claim.key.salt
 
@@ -90,7 +106,7 @@ def abort_admission(catalog: Catalog, claim: Claim, result: TransitionResult | N
         check_aborted(catalog, claim, result)
     claim.move_to(ClaimState.ENDED)
     catalog.edges.end(claim.request_id)
-    if claim.takes_owner:
+    if claim.takes_owner or claim.replaces is not None:
         catalog.cells[claim.cell_number].move_to(CellState.IDLE)
     elif claim.cell is not None:
         catalog.free_cell(catalog.cells[claim.cell])

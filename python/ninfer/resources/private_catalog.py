@@ -6,7 +6,8 @@ Life of a cell:
 3. ACTIVE: a running request's owner, with the checkpoints that it has so far; goes IDLE when it finishes, FREE when it
    is discarded;
 4. IDLE: an inactive owner, which may serve, be taken over or be evicted;
-5. TAKEN: an IDLE one that a starting request is about to take over; goes ACTIVE, or back to IDLE.
+5. TAKEN: an IDLE one that a starting request is about to take over, or whose owner makes place for it; goes ACTIVE, or
+   back to IDLE.
 """
 
 from __future__ import annotations
@@ -107,10 +108,14 @@ class PrivateCatalog:
 
     def free(self, cell: Cell) -> None:
         """Its entries are gone already."""
-        assert not cell.entries, cell
         cell.move_to(CellState.FREE)
+        self.vacate(cell)
+        self._free.append(cell.number)
+
+    def vacate(self, cell: Cell) -> None:
+        """Its entries are gone already, and it is nobody's."""
+        assert not cell.entries, cell
         self._cell_of_owner.pop(cell.owner, None)
         cell.owner = 0
         cell.salt = ""
         cell.retention = RetentionClass.DISPOSABLE
-        self._free.append(cell.number)

@@ -71,6 +71,8 @@ def adopt_finish(catalog: Catalog, claim: Claim, owner: int, kind: CheckpointKin
 def _classify(catalog: Catalog, claim: Claim, cell: Cell) -> None:
     """D-20. Not for a broken-off prefill: what it took over keeps class and binding, all else is Disposable."""
     name = session_name(claim.key)
+    if catalog.sessions.name_of(cell.number) != name:
+        catalog.sessions.unbind(cell.number)  # it was taken over, since there was no other place
     if name is None:
         extended = claim.offer is not None and claim.offer.cell is not None
         cell.retention = RetentionClass.RECENT_PRIVATE if extended else RetentionClass.DISPOSABLE

@@ -3,7 +3,7 @@
 The order of calls for a request:
 
     offers = shortlist(prompt, key)                  # then Program.candidates, a planning session, a plan
-    claim = claim(id, key, offer)                    # before Program.start_transaction; None: no cell, see cell_victim
+    claim = claim(id, key, offer)                    # before Program.start_transaction; None: no cell, see cell_victims
     adopt_admission(claim, result, owner)            # or abort_admission(claim, result)
     capture_room(claim, shared=...)                  # then Program.capture
     adopt_capture(claim, checkpoint, kind)           # or adopt_shared_capture(claim, checkpoint, evidence)
@@ -53,11 +53,14 @@ class ResourceManager:
 
     # Sources
 
-    def shortlist(self, prompt: PromptIdentity, key: ReuseKey, markers: Collection[int] = ()) -> list[SourceOffer]:
-        """At most 15, the deepest first; empty if the key does not read. markers: the request's explicit boundaries."""
+    def shortlist(
+        self, prompt: PromptIdentity, key: ReuseKey, markers: Collection[int] = (), *, only_place: bool = False
+    ) -> list[SourceOffer]:
+        """At most 15, the deepest first; empty if the key does not read. markers: the request's explicit boundaries.
+        only_place: there is no cell but those of its sources, so these are taken over, whosever they are."""
         if not key.reads or not self.options.enabled:
             return []
-        return Shortlist(self._catalog, prompt, key, markers).offers()
+        return Shortlist(self._catalog, prompt, key, markers, only_place=only_place).offers()
 
     def protected_owners(self, claim: Claim | None = None) -> list[int]:
         """Handles of the owners that no plan may touch: active or starting requests have edges to them.
@@ -72,23 +75,30 @@ class ResourceManager:
     def has_free_cell(self) -> bool:
         return self._catalog.cells.free_count > 0
 
-    def cell_victim(self, offers: Sequence[SourceOffer] = ()) -> int | None:
-        """The owner to release when no cell is free. Report it with CATALOG_FULL afterwards.
+    def cell_victims(self, offers: Sequence[SourceOffer] = ()) -> list[int]:
+        """Owners one of which has to go when no cell is free, in this order: with the transaction of the request that
+        gets its cell (claim's replaces).
 
         Least recently used of Disposable, then of RecentPrivate, then of LiveSession; only after all others one of the
         offers', and the first offer's last. None: all are active, claimed or protected; one will be free when a request
         has ended.
         """
-        return claims.cell_victim(self._catalog, offers)
+        return claims.cell_victims(self._catalog, offers)
 
     def claim(
-        self, request_id: int, key: ReuseKey, offer: SourceOffer | None, start: int | None = None
+        self,
+        request_id: int,
+        key: ReuseKey,
+        offer: SourceOffer | None,
+        start: int | None = None,
+        replaces: int | None = None,
     ) -> Claim | None:
         """None: no cell is free, and nothing has changed. request_id grows by arrival: the publication order (C3).
 
-        start: AdmissionCandidate.frontier, if fewer tokens than the offer's.
+        start: AdmissionCandidate.frontier, if fewer tokens than the offer's. replaces: the owner that the plan evicts
+        for its cell.
         """
-        return claims.make_claim(self._catalog, request_id, key, offer, start)
+        return claims.make_claim(self._catalog, request_id, key, offer, claims.WantedPlace(start, replaces))
 
     def adopt_admission(
         self, claim: Claim, result: TransitionResult, owner: int, facts: CaptureFacts | None = None

@@ -34,7 +34,10 @@ class _Source:
 class Shortlist:
     """One prompt against one catalog."""
 
-    def __init__(self, catalog: Catalog, prompt: PromptIdentity, key: ReuseKey, markers: Collection[int]) -> None:
+    def __init__(
+        self, catalog: Catalog, prompt: PromptIdentity, key: ReuseKey, markers: Collection[int], *, only_place: bool
+    ) -> None:
+        self._only_place = only_place
         self._catalog = catalog
         self._prompt = prompt
         self._key = key
@@ -101,6 +104,7 @@ class Shortlist:
             foreign=name is not None and name != self._name,
             marked=entry.frontier in self._markers,
             cell_free=self._catalog.cells.free_count > 0,
+            only_place=self._only_place,
             whole=source.whole,
             last=entry is place.standing[-1],
             keeps_endpoint=self._catalog.keeps_endpoint(place, entry),

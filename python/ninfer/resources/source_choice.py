@@ -16,7 +16,7 @@ class SourceSituation:
     foreign: the owner is the latest of another session. idle: its owner is inactive and nobody reads it. publishes: of
     the request. marked: the request declares a boundary there. cell_free: a branch would have a place beside it.
     whole: the prompt begins with all tokens of the checkpoint. last: nothing of its continuation is deeper.
-    keeps_endpoint: an endpoint is worth an anchor.
+    keeps_endpoint: an endpoint is worth an anchor. only_place: it is left alone only if the request does not start.
     """
 
     kind: CheckpointKind
@@ -28,10 +28,14 @@ class SourceSituation:
     whole: bool = True
     last: bool = False
     keeps_endpoint: bool = False
+    only_place: bool = False
 
 
 def wanted_uses(situation: SourceSituation) -> tuple[str, ...]:
     """The wanted use first, then what serves if the program has no room for it."""
+    if situation.only_place and situation.idle and situation.publishes:
+        # Its owner comes back to it, or to what is before it, in the cell of who takes it over.
+        return (CONTINUE if situation.whole else CONSUME,)
     must_stay = not situation.publishes or situation.foreign or situation.marked
     if situation.kind is CheckpointKind.SHARED_STABLE_PREFIX or not situation.idle or must_stay:
         return (RETAIN,)

@@ -74,6 +74,11 @@ class FakeSession:
         assert option not in self.left_out
         return 1000 + option
 
+    def degrade(self, target: int, steps: Sequence[int], /) -> int | FakeRefusal:
+        """Targets after steps are the same ones; a step is an option that cannot take it."""
+        self.calls.append(f"degrade {target}")
+        return FakeRefusal("stale_handle", 0, 0) if target in steps else target
+
     def assess(self, target: int, /) -> FakeAssessment:
         self.calls.append(f"assess {target}")
         return self.identities[target] if target < 1000 else self.maximals[target - 1000]
@@ -138,6 +143,16 @@ def test_an_option_that_was_left_out_leaves_the_others_as_they_are() -> None:
     assert found == Planned("plan 1", 1, 50, False, StopReason.NO_PRESSURE, coming=70)
     session = FakeSession([SHORT, SHORT, SHORT], [READY, SHORT, READY], left_out=frozenset({2}))
     assert planned(session, *candidates) == Planned("plan 1000", 0, 0, False, StopReason.MAXIMAL, 50, coming=70)
+
+
+def test_steps_that_are_always_taken_leave_out_who_cannot_take_them() -> None:
+    candidates, publications = [FakeCandidate(0), FakeCandidate(50, 1), FakeCandidate(70, 2)], ["0", "1", "2"]
+    session = FakeSession([READY, READY, READY])
+    found = plan_materialization(session, candidates, publications, [], [2])
+    assert found == Planned("plan 1", 1, 50, False, StopReason.NO_PRESSURE, refused=0)
+    assert session.calls[1:4] == ["degrade 0", "degrade 1", "degrade 2"]
+    blocked = plan_materialization(FakeSession([READY, READY, READY]), candidates, publications, [], [0])
+    assert blocked == TemporarilyBlocked(FakeRefusal("stale_handle", 0, 0))
 
 
 @pytest.mark.parametrize("refusal", [FakeRefusal("transaction_open", 0, 1)])

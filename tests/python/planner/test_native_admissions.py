@@ -174,7 +174,7 @@ class RandomTenants:
         manager = self.requests.manager
         if manager.has_free_cell():
             return
-        victim = manager.cell_victim(manager.shortlist(one, key))
+        victim = next(iter(manager.cell_victims(manager.shortlist(one, key))), None)
         if victim is not None and not isinstance(self.requests.program.release_owner(victim), native.Refusal):
             manager.note_released(victim, RemovalReason.CATALOG_FULL)
 

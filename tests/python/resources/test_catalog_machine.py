@@ -233,7 +233,7 @@ class CatalogMachine(RuleBasedStateMachine):
 
     def make_room(self, offers: list[SourceOffer], offer: SourceOffer | None, key: ReuseKey) -> bool:
         assert self.manager.claim(10**6, key, offer) is None
-        victim = self.manager.cell_victim(offers)
+        victim = next(iter(self.manager.cell_victims(offers)), None)
         assert victim == self.naive.victim(offers)
         if victim is None:
             return False

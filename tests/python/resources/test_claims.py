@@ -32,7 +32,7 @@ def test_without_a_free_cell_nothing_is_claimed(engine: PlayedEngine) -> None:
         engine.begin(TEXT[:100])
     assert not engine.manager.has_free_cell()
     assert engine.manager.claim(9, ReuseKey(), None) is None
-    assert engine.manager.cell_victim() is None, "active ones are nobody's to release"
+    assert engine.manager.cell_victims() == [], "active ones are nobody's to release"
     assert engine.manager.claim(9, DISABLED, None) is not None, "it needs none"
 
 
@@ -98,10 +98,10 @@ def test_a_retained_source_is_protected_until_the_end(engine: PlayedEngine) -> N
     source = engine.keep(TEXT[:100], captures=[50])
     request = engine.begin_best([*TEXT[:60], 7, 7])
     assert engine.manager.protected_owners() == [source]
-    assert engine.manager.cell_victim() is None
+    assert engine.manager.cell_victims() == []
     engine.discard(request)
     assert engine.manager.protected_owners() == []
-    assert engine.manager.cell_victim() == source
+    assert engine.manager.cell_victims()[0] == source
 
 
 def test_a_request_is_not_in_its_own_way() -> None:
@@ -239,7 +239,8 @@ def test_victims_go_by_class_then_by_last_use() -> None:
     recent = engine.finish_owner(engine.begin_best([2] * 50))
     old, young = engine.keep([3] * 40), engine.keep([4] * 40)
     order = []
-    while (victim := engine.manager.cell_victim()) is not None:
+    while victims := engine.manager.cell_victims():
+        victim = victims[0]
         engine.release(victim, RemovalReason.CATALOG_FULL)
         order.append(victim)
     assert order == [old, young, recent, live]
@@ -250,9 +251,9 @@ def test_a_hit_makes_a_source_recently_used() -> None:
     engine = PlayedEngine(ContextCacheOptions(max_private_continuations=4))
     older, younger = engine.keep(TEXT[:100], captures=[50]), engine.keep([9] * 40)
     engine.discard(engine.begin_best([*TEXT[:60], 7, 7]))
-    assert engine.manager.cell_victim() == younger
+    assert engine.manager.cell_victims()[0] == younger
     engine.release(younger, RemovalReason.CATALOG_FULL)
-    assert engine.manager.cell_victim() == older
+    assert engine.manager.cell_victims()[0] == older
 
 
 def test_sources_of_the_request_itself_go_last(engine: PlayedEngine) -> None:
@@ -260,9 +261,9 @@ def test_sources_of_the_request_itself_go_last(engine: PlayedEngine) -> None:
     other = engine.keep([9] * 40)
     offers = engine.offers(TEXT[:200])
     assert {offer.owner for offer in offers} == {first}
-    assert engine.manager.cell_victim(offers) == other
+    assert engine.manager.cell_victims(offers)[0] == other
     engine.release(other, RemovalReason.CATALOG_FULL)
-    assert engine.manager.cell_victim(offers) == first, "else the request would wait for ever"
+    assert engine.manager.cell_victims(offers)[0] == first, "else the request would wait for ever"
 
 
 def test_of_the_sources_the_first_goes_last(engine: PlayedEngine) -> None:
@@ -272,4 +273,4 @@ def test_of_the_sources_the_first_goes_last(engine: PlayedEngine) -> None:
     assert {offer.owner for offer in shallower_too} == {shallow, deep}
     for first in (shallow, deep):
         offers = sorted(shallower_too, key=lambda offer: offer.owner != first)
-        assert engine.manager.cell_victim(offers) == ({shallow, deep} - {first}).pop()
+        assert engine.manager.cell_victims(offers)[0] == ({shallow, deep} - {first}).pop()
