@@ -100,7 +100,8 @@ class SequenceRelease:
 
     def _adopt(self, request: Request, owner: int, keep: CheckpointKind) -> None:
         assert request.claim is not None, request.id
-        self._parts.catalog.adopt_finish(request.claim, owner, keep, canonical=request.output.is_canonical)
+        canonical = request.prompt.size + request.output.canonical_tokens
+        self._parts.catalog.adopt_finish(request.claim, owner, keep, canonical=canonical)
         self._removals.sweep()
         self._parts.copies.expect()
         self.kept += 1

@@ -39,6 +39,8 @@ class _Nearest:
     shared: int = 0
     length: int = 0
     own_session: bool = False
+    respelled: bool = False
+    """The two part inside an answer whose text has other tokens as history."""
 
 
 def explain_shortfall(catalog: Catalog, admitted: AdmittedPrompt) -> Shortfall:
@@ -83,7 +85,7 @@ def _reason(admitted: AdmittedPrompt, nearest: _Nearest, lost: int, apart: bool)
         return ReuseReason.EVICTED
     if apart:
         return ReuseReason.SALT
-    inside = nearest.shared < min(nearest.length, admitted.prompt.size - 1)
+    inside = nearest.shared < min(nearest.length, admitted.prompt.size - 1) and not nearest.respelled
     if inside and (nearest.own_session or _shares_a_message(admitted.boundaries, nearest.shared)):
         return ReuseReason.REWRITTEN_HISTORY
     return ReuseReason.NO_CHECKPOINT
@@ -114,7 +116,7 @@ def _nearest(catalog: Catalog, admitted: AdmittedPrompt) -> _Nearest:
     name = session_name(admitted.key)
     own = None if name is None else catalog.sessions.cell_of(name)
     found = [
-        _Nearest(tokens, entry.frontier, isinstance(place, Cell) and place.number == own)
+        _Nearest(tokens, entry.frontier, isinstance(place, Cell) and place.number == own, entry.is_respelled_at(tokens))
         for tokens, (place, entry) in zip(shared, kept, strict=True)
     ]
     return max(found, key=lambda one: (one.shared, one.own_session))

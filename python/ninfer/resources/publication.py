@@ -50,7 +50,7 @@ def adopt_shared_capture(catalog: Catalog, claim: Claim, checkpoint: int, eviden
     claim.published |= {catalog.add_shared(checkpoint, evidence, claim.key.salt).owner}
 
 
-def adopt_finish(catalog: Catalog, claim: Claim, owner: int, kind: CheckpointKind, *, canonical: bool) -> None:
+def adopt_finish(catalog: Catalog, claim: Claim, owner: int, kind: CheckpointKind, *, canonical: int) -> None:
     cell = catalog.cells[claim.cell_number]
     assert cell.owner == owner, (cell.owner, owner)
     known = {entry.checkpoint for entry in cell.entries}
@@ -59,7 +59,7 @@ def adopt_finish(catalog: Catalog, claim: Claim, owner: int, kind: CheckpointKin
     claim.move_to(ClaimState.ENDED)
     catalog.edges.end(claim.request_id)
     entry = catalog.add_private(cell, (found - known).pop(), kind)
-    entry.canonical = canonical
+    entry.canonical = canonical if canonical < entry.frontier else None
     cell.move_to(CellState.IDLE)
     cell.used_at = catalog.next_epoch()
     rearrange(catalog, cell)

@@ -14,6 +14,7 @@ The engine deletes what `doomed` names when the program lets it, and tells `note
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Collection, Sequence
 
@@ -142,8 +143,8 @@ class ResourceManager:
         """A checkpoint in a shared owner of its own (Program.capture with own=False), after capture_room."""
         publication.adopt_shared_capture(self._catalog, claim, checkpoint, evidence)
 
-    def adopt_finish(self, claim: Claim, owner: int, kind: CheckpointKind, *, canonical: bool = True) -> None:
-        """The sequence is a checkpoint of this owner now. canonical: a later prompt can contain its output exactly.
+    def adopt_finish(self, claim: Claim, owner: int, kind: CheckpointKind, *, canonical: int = sys.maxsize) -> None:
+        """The sequence is a checkpoint of this owner now. canonical: so many of its tokens come back in a history.
 
         A session_endpoint takes part in the session's binding; a long_anchor (a broken-off prefill, C11) changes no
         binding: an owner that was taken over keeps its own, any other is anonymous and Disposable.

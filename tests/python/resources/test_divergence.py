@@ -12,7 +12,7 @@ from ninfer.resources.reuse_key import ReuseKey
 from ninfer.resources.reuse_report import Divergence, ReuseReason, Shortfall
 from ninfer.resources.tombstones import Tombstones
 from tests.fixtures.fake_contexts import FakePrompt, digest_of
-from tests.python.resources.played_engine import PlayedEngine
+from tests.python.resources.played_engine import ENDPOINT, PlayedEngine
 
 TEXT = list(range(3000))
 RAW = PromptBoundaries(raw=True)
@@ -106,6 +106,17 @@ def test_rewritten_history_of_the_own_session(engine: PlayedEngine) -> None:
     engine.keep(TEXT[:500], S)
     expected = Shortfall(50, Divergence(50, 0), ReuseReason.REWRITTEN_HISTORY)
     assert shortfall(engine, TEXT[:50] + [9] * 300, 0, S, CHAT) == expected
+
+
+def test_an_answer_that_is_spelled_otherwise_was_not_rewritten(engine: PlayedEngine) -> None:
+    """Its first 20 tokens come back as they were (D-18); before that, the client has changed something."""
+    request = engine.begin(TEXT[:400], S)
+    endpoint = engine.contexts.finish(request.owner, tuple(TEXT[:500]), "", ENDPOINT)
+    engine.manager.adopt_finish(request.claim, request.owner, ENDPOINT, canonical=420)
+    assert engine.contexts.checkpoint(endpoint).frontier == 500
+    for at, reason in ((419, ReuseReason.REWRITTEN_HISTORY), (420, ReuseReason.NO_CHECKPOINT)):
+        expected = Shortfall(at, Divergence(at, 4), reason)
+        assert explained(engine, TEXT[:at] + [9] * 300, 0, S, CHAT) == expected
 
 
 def test_a_raw_prompt_diverges_in_no_message(engine: PlayedEngine) -> None:
