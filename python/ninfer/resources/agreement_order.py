@@ -14,8 +14,9 @@ def by_agreement(catalog: Catalog, agreement: NDArray[np.int64], own: int | None
     """agreement: of PrefixMarks. Places with their tokens, the furthest first; of one length the session's own cell,
     then the last used."""
     rows = np.flatnonzero(agreement)
-    places = [catalog.place_of_marks(row) for row in rows.tolist()]
-    used_at = np.array([place.used_at for place in places], dtype=np.int64)
+    cells, shared = catalog.cells.cells, catalog.shared
+    count = len(cells)
+    used = [cells[row].used_at if row < count else shared[row - count].used_at for row in rows.tolist()]
     foreign = rows != (-1 if own is None else own)
-    for number in np.lexsort((-used_at, foreign, -agreement[rows])).tolist():
-        yield places[number], int(agreement[rows[number]])
+    for row in rows[np.lexsort((-np.array(used, dtype=np.int64), foreign, -agreement[rows]))].tolist():
+        yield (cells[row] if row < count else shared[row - count]), int(agreement[row])

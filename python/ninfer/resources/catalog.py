@@ -165,10 +165,6 @@ class Catalog:
     def marks_row(self, place: Place) -> int:
         return place.number if isinstance(place, Cell) else len(self.cells.cells) + place.number
 
-    def place_of_marks(self, row: int) -> Place:
-        cells = len(self.cells.cells)
-        return self.cells[row] if row < cells else self.shared[row - cells]
-
     def _trim_marks(self, place: Place) -> None:
         """Nobody agrees with what is not there any more."""
         entry = deepest(place)

@@ -10,18 +10,21 @@ from ninfer.resources.shared_catalog import SharedPrefix
 
 
 def memory_victims(catalog: Catalog, claim: Claim) -> list[int]:
-    """Owners in the order in which they go: Disposable, shared prefixes without credit, RecentPrivate, LiveSession; of
-    each the least recently used first. At the very last the shared prefixes that the claim's own request lies behind:
-    its end serves whoever asks again, but no other conversation.
+    """Owners in the order in which they go: Disposable, shared prefixes without credit, RecentPrivate, shared ones with
+    credit, LiveSession (a credit counts as one use, a class as 1, 4 or 16: E3); of each the least recently used first.
+    At the very last the shared prefixes that the claim's own request lies behind: its end serves whoever asks again,
+    but no other conversation.
     """
-    private = _idle_private(catalog)
+    private, own = _idle_private(catalog), claim.extends | claim.published
     foreign = shared_victims(catalog, claim)
+    shared = [prefix.owner for prefix in _idle_shared(catalog)]
     return [
         *private[RetentionClass.DISPOSABLE],
         *foreign,
         *private[RetentionClass.RECENT_PRIVATE],
+        *(owner for owner in shared if owner not in foreign and owner not in own),
         *private[RetentionClass.LIVE_SESSION],
-        *(prefix.owner for prefix in _idle_shared(catalog) if prefix.owner not in foreign),
+        *(owner for owner in shared if owner in own),
     ]
 
 
@@ -33,7 +36,8 @@ def cheap_victims(catalog: Catalog, claim: Claim) -> list[int]:
 def shared_victims(catalog: Catalog, claim: Claim) -> list[int]:
     """Owners of the shared prefixes that may go for this request, the least recently used first (C8)."""
     own = claim.extends | claim.published
-    return [prefix.owner for prefix in _idle_shared(catalog) if prefix.owner not in own]
+    idle = _idle_shared(catalog)
+    return [one.owner for one in idle if one.owner not in own and not one.has_credit(catalog.admissions)]
 
 
 def _idle_private(catalog: Catalog) -> dict[RetentionClass, list[int]]:
@@ -46,5 +50,5 @@ def _idle_private(catalog: Catalog) -> dict[RetentionClass, list[int]]:
 def _idle_shared(catalog: Catalog) -> list[SharedPrefix]:
     """A declared one whose credit is over goes like any other; or declared ones could end the sharing for good."""
     readers = catalog.edges.counts()
-    idle = [one for one in catalog.shared if not one.has_credit(catalog.admissions) and one.owner not in readers]
+    idle = [one for one in catalog.shared if one.owner not in readers]
     return sorted(idle, key=lambda prefix: (prefix.used_at, prefix.published_at))

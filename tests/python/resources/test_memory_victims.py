@@ -50,13 +50,19 @@ def test_a_use_makes_a_shared_prefix_young_again(engine: PlayedEngine) -> None:
     assert engine.manager.memory_victims(claim) == [second, first]
 
 
-def test_declared_ones_stay_while_they_have_credit(engine: PlayedEngine) -> None:
+def test_declared_ones_give_way_to_no_capture_while_they_have_credit(engine: PlayedEngine) -> None:
+    """And to the end of a request after what may be used less than once, but before a live session."""
+    live = engine.keep(TEXT[:100], ReuseKey(session="live"))
+    engine.keep(TEXT[100:200])
+    recent = engine.finish_owner(engine.begin_best(TEXT[100:250]))
     declared = shared(engine, 1001, Evidence.EXPLICIT_BOUNDARY)
     claim = engine.begin([1002] * 50).claim
-    assert engine.manager.memory_victims(claim) == []
+    assert engine.manager.memory_victims(claim) == [recent, declared, live]
+    assert engine.manager.shared_victims(claim) == engine.manager.cheap_victims(claim) == []
     for _ in range(32):
         engine.discard(engine.begin([1003] * 50))
-    assert engine.manager.memory_victims(claim) == [declared]
+    assert engine.manager.memory_victims(claim) == [declared, recent, live]
+    assert engine.manager.shared_victims(claim) == engine.manager.cheap_victims(claim) == [declared]
 
 
 def test_what_the_request_lies_behind_goes_last(engine: PlayedEngine) -> None:
