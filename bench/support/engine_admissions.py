@@ -15,6 +15,7 @@ from ninfer.engine.planned_opener import PlannedOpener
 from ninfer.engine.publisher import Publisher
 from ninfer.engine.removals import Removals
 from ninfer.engine.request import Request
+from ninfer.engine.room import Room
 from ninfer.engine.scheduler import Scheduler
 from ninfer.engine.sequence_release import SequenceRelease
 from ninfer.engine.start_options import StartOptions
@@ -44,12 +45,12 @@ class EngineAdmissions:
             manager,
             program.statistics(),
         )
-        removals = Removals(self._parts)
+        planning = native.PlanningSession(program)
+        removals = Removals(self._parts, Room(self._parts, planning))
         self._terminals = Terminals(self._parts, SequenceRelease(self._parts, removals))
         self._materialization = Materialization(self._parts, self._terminals)
-        planning = native.PlanningSession(program)
         options = StartOptions(self._parts)
-        self._opener = PlannedOpener(self._parts, options, planning, self._materialization, removals)
+        self._opener = PlannedOpener(self._parts, options, planning, self._materialization)
         self._ids = FIRST_ID
 
     def microseconds(self, prompt: native.PreparedPrompt, boundaries: PromptBoundaries) -> tuple[float, float]:

@@ -59,7 +59,9 @@ class StartOptions:
             offers = catalog.shortlist(request.prompt, request.key, markers, only_place=only_place)
         sources = [(offer.checkpoint, offer.use) for offer in offers]
         candidates = native.must(self._parts.program.candidates(request.prompt, sources))
-        self.coming = max((offer.frontier for offer in offers if self._is_coming(offer)), default=0)
+        found = {candidate.checkpoint for candidate in candidates}
+        missing = [offer for offer in offers if offer.checkpoint not in found]
+        self.coming = max((offer.frontier for offer in missing if self._is_coming(offer)), default=0)
         request.capture_facts = catalog.capture_facts(request.prompt, request.key, request.boundaries)
         return [
             StartOption(candidate, offer, self._captures(request, candidate, offer, request.capture_facts))

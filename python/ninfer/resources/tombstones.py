@@ -21,6 +21,7 @@ class Tombstones:
         self._next = 0
         self._marks = PrefixMarks(MARKED)
         self._next_marked = 0
+        self._has_marks = False
 
     def add(self, frontier: int, digest: Digest) -> None:
         self._index.set(self._next, frontier, digest)
@@ -29,10 +30,13 @@ class Tombstones:
 
     def add_marks(self, marks: PrefixMarks, row: int) -> None:
         marks.copy(row, self._marks, self._next_marked)
+        self._has_marks = True
         self._next_marked = (self._next_marked + 1) % MARKED
 
     def deepest(self, prompt: PromptIdentity, longest: int) -> int:
         """Tokens of the deepest one with which the prompt begins; 0 for none."""
         rows = self._index.matching(prompt, longest)
         whole = self._frontiers[rows[0]] if rows else 0
+        if not self._has_marks:
+            return whole
         return max(whole, min(int(self._marks.agreement(prompt).max()), longest))
