@@ -7,6 +7,7 @@ import pytest
 
 from ninfer.engine.request import CacheHints, Request
 from ninfer.resources.checkpoint_kind import CheckpointKind
+from ninfer.resources.reuse_report import ReuseReason
 from tests.fixtures.seed import SEED
 from tests.fixtures.stepped_engine import Answer, ComparedEngine
 from tests.fixtures.token_chat import ChatTokens, Message, render
@@ -37,7 +38,7 @@ def engine(make_pair: MakePair) -> ComparedEngine:
 
 
 def started(engine: ComparedEngine, prompt: ChatTokens, count: int) -> tuple[Answer, Request]:
-    answer = engine.ask(prompt.ids, count, prompt.boundaries)
+    answer = engine.warm.ask(prompt.ids, count, prompt.boundaries)
     while not engine.warm.parts.scheduler.staged:
         engine.warm.step()
     return answer, engine.warm.live(answer)
@@ -93,6 +94,28 @@ def test_captures_cost_no_reuse(engine: ComparedEngine) -> None:
     assert request.base == first.boundaries.turn_closure
     while not answer.tokens:
         engine.warm.step()
+    engine.warm.service.cancel(answer.request_id, "enough")
+    engine.warm.run()
+    engine.warm.check()
+
+
+@pytest.mark.parametrize("family", ["hybrid", "llama"])
+@pytest.mark.parametrize(("pages", "reason"), [(PAGES, ReuseReason.PRESSURE_REFUSED), (PAGES - 1, None)])
+def test_a_source_that_does_not_fit_beside_its_request_is_told(
+    make_pair: MakePair, family: str, pages: int, reason: ReuseReason | None
+) -> None:
+    """Another session's conversation of 7 pages stays, 6 of which the request shares: the others fit only just."""
+    pair = make_pair(family, kv_capacity=TOKENS, max_context=TOKENS, host_cache_mib=0, max_shared_prefixes=0)
+    engine = ComparedEngine(pair.cached, pair.cold)
+    mine = words("mine", 400)
+    mine += engine.answer(mine, cache=CacheHints(session_id="mine")).tokens
+    prompt = [*mine, *words("theirs", 20)]
+    answer = engine.warm.ask(prompt, 64 * pages - len(prompt), cache=CacheHints(session_id="theirs"))
+    while not answer.tokens:
+        engine.warm.step()
+    reuse = engine.warm.live(answer).reuse
+    assert reuse.shortfall.reason is reason
+    assert (reuse.frontier, reuse.shortfall.shared_tokens) == ((0, 403) if reason else (403, None))
     engine.warm.service.cancel(answer.request_id, "enough")
     engine.warm.run()
     engine.warm.check()
