@@ -7,6 +7,7 @@ import pytest
 from ninfer.resources import shortlist
 from ninfer.resources.checkpoint_kind import CheckpointKind
 from ninfer.resources.context_cache_options import ContextCacheOptions
+from ninfer.resources.removal_reason import RemovalReason
 from ninfer.resources.reuse_key import ReuseKey
 from ninfer.resources.source_choice import SourceSituation, wanted_uses
 from ninfer.resources.source_offer import SourceOffer
@@ -188,3 +189,16 @@ class TestWithoutRecurrentLayers:
         assert [offer.cell for offer in offers[:3]] == [70, 20, 33], "the deepest, then the own session"
         assert [offer.cell for offer in offers if offer.use == "retain"][3:] == list(range(99, 99 - 11, -1))
         assert (len(offers), len(looked_at)) == (15, 15)
+
+    def test_a_continuation_that_has_lost_its_end_agrees_no_further(self, engine: PlayedEngine) -> None:
+        longer, shorter = engine.keep(TEXT[:1000], captures=[300]), engine.keep(TEXT[:500])
+        assert engine.offers(TEXT[:400])[0].owner == shorter, "the last used of two that share all of it"
+        assert engine.offers(TEXT[:900])[0].owner == longer
+        end = engine.contexts.owners[longer].checkpoints[-1]
+        engine.contexts.delete([end])
+        engine.manager.note_removed([end], RemovalReason.PRESSURE)
+        offers = engine.offers(TEXT[:900])
+        assert [(offers[0].owner, offers[0].frontier), (offers[-1].owner, offers[-1].frontier)] == [
+            (shorter, 500),
+            (longer, 300),
+        ]
