@@ -29,9 +29,12 @@ _Outcome = Planned[native.ContextPlan] | TemporarilyBlocked | PermanentlyInfeasi
 
 @dataclass(frozen=True)
 class _Choice:
+    """held_back: tokens of the deepest start that others' rights forbid: the head's, or whose cell it was."""
+
     planned: Planned[native.ContextPlan]
     option: StartOption
     captures: tuple[CaptureCandidate, ...]
+    held_back: int = 0
 
 
 @dataclass(frozen=True)
@@ -67,24 +70,22 @@ class PlannedOpener:
         return choice if isinstance(choice, Blocked) else self._begin(request, choice)
 
     def _claimed_choice(self, request: Request, loan: Loan | None) -> _Choice | Blocked:
-        options = self._allowed(request, loan)
+        everything = self._options.of(request)
+        options = _allowed(everything, loan)
         if not options:
             return _NO_LOAN
         choice = self._choose(request, options, captures=loan is None)
         if isinstance(choice, Blocked):
             return choice
+        choice = replace(choice, held_back=max(option.candidate.frontier for option in everything))
         if loan is None and self._is_worth_waiting(choice.planned):
             return _COMING
         if self._claim(request, choice):
             return choice
-        choice = self._in_place_of_another(request, loan, [choice.option, *options])
-        if isinstance(choice, Blocked) and self._runs_without_cell(request, choice):
-            return self._claimed_choice(request, loan)
-        return choice
-
-    def _allowed(self, request: Request, loan: Loan | None, *, only_place: bool = False) -> list[StartOption]:
-        options = self._options.of(request, only_place=only_place)
-        return options if loan is None else [option for option in options if loan.allows(option)]
+        instead = self._in_place_of_another(request, loan, [choice.option, *options])
+        if not isinstance(instead, Blocked):
+            return replace(instead, held_back=choice.held_back)
+        return self._claimed_choice(request, loan) if self._runs_without_cell(request, instead) else instead
 
     def _claim(self, request: Request, choice: _Choice, replaces: int | None = None) -> bool:
         request.claim = self._parts.catalog.claim(
@@ -102,7 +103,7 @@ class PlannedOpener:
         offers = [option.offer for option in options if option.offer is not None]
         for victim in self._parts.catalog.cell_victims(offers)[:_MOST_VICTIMS]:
             if wanted is not None and victim == wanted.owner:
-                taken = self._allowed(request, loan, only_place=True)
+                taken = _allowed(self._options.of(request, only_place=True), loan)
                 choice = self._choose(request, taken, captures=loan is None) if taken else _NO_LOAN
                 if isinstance(choice, _Choice) and choice.option.takes_owner and self._claim(request, choice):
                     return choice
@@ -163,9 +164,16 @@ class PlannedOpener:
     def _plan(self, problem: _Problem, pages: int) -> _Outcome:
         candidates = [option.candidate for option in problem.options]
         publications = [option.publication(problem.request, pages) for option in problem.options]
-        protected = self._parts.catalog.protected_owners()
-        always = [] if problem.evicted is None else [native.Degradation("evict", owner=problem.evicted)]
-        return plan_materialization(self._planning, candidates, publications, protected, always)
+        catalog, session = self._parts.catalog, self._planning
+        if problem.evicted is None:
+            return plan_materialization(session, candidates, publications, catalog.protected_owners())
+        always = [native.Degradation("evict", owner=problem.evicted)]
+        # A full catalog is no rare state, and the program reads whoever may change: first it is that one alone.
+        others = catalog.all_owners() - {problem.evicted}
+        planned = plan_materialization(session, candidates, publications, list(others), always)
+        if _goodness(planned)[0] == 2:
+            return planned
+        return plan_materialization(session, candidates, publications, catalog.protected_owners(), always)
 
     def _begin(self, request: Request, choice: _Choice) -> Blocked | None:
         assert request.claim is not None, request.id
@@ -187,7 +195,7 @@ class PlannedOpener:
                 request.key,
                 request.boundaries,
                 planned.frontier,
-                planned.refused,
+                choice.held_back if choice.held_back > max(planned.frontier, planned.coming) else planned.refused,
                 request.unsalted,
             )
         )
@@ -195,6 +203,10 @@ class PlannedOpener:
             return ReuseReport(shortfall=shortfall)
         checkpoint = native.must(self._parts.program.checkpoint(offer.checkpoint))
         return ReuseReport(source_of(checkpoint), offer.kind, planned.frontier, shortfall)
+
+
+def _allowed(options: list[StartOption], loan: Loan | None) -> list[StartOption]:
+    return options if loan is None else [option for option in options if loan.allows(option)]
 
 
 def _is_best(planned: _Outcome) -> bool:

@@ -71,6 +71,11 @@ class ResourceManager:
         edges = self._catalog.edges
         return list(edges.counts() if claim is None else edges.counts_without(claim.request_id))
 
+    def all_owners(self) -> set[int]:
+        """Of everything that is kept or running with a cell."""
+        cells, shared = self._catalog.cells, self._catalog.shared
+        return {place.owner for place in (*cells, *shared) if place.owner}
+
     # Claims
 
     def has_free_cell(self) -> bool:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ninfer.engine.request import CacheHints
+from ninfer.resources.reuse_report import ReuseReason
 from tests.fixtures.seed import SEED
 from tests.fixtures.stepped_engine import Answer, ComparedEngine
 from tests.fixtures.token_chat import Message, render
@@ -67,7 +68,10 @@ class Crowd:
 @pytest.mark.parametrize("session", ["x", "y"])
 def test_a_head_waits_for_no_source_of_who_overtook_it(make_pair: MakePair, family: str, session: str) -> None:
     """Head (12 pages) and borrower (3) fit beside each other, but not beside the kept conversation as well (7)."""
-    Crowd(make_pair, family, kept=400, donor=320, head=720).overtake(session)
+    borrower = Crowd(make_pair, family, kept=400, donor=320, head=720).overtake(session)
+    reuse = borrower.finished.reuse
+    if session == "y":
+        assert (reuse.frontier, reuse.shortfall.reason) == (0, ReuseReason.PRESSURE_REFUSED), "it was there"
 
 
 @pytest.mark.parametrize("family", FAMILIES)
