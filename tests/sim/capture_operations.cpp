@@ -41,7 +41,7 @@ CheckpointKind draw_kind(ProgramSim& sim) {
     return static_cast<CheckpointKind>(sim.random.below(static_cast<int>(kCheckpointKinds)));
 }
 
-Tier draw_tier(ProgramSim& sim) { return sim.random.percent(50) ? Tier::kDevice : Tier::kHost; }
+Tier draw_tier(ProgramSim& sim) { return sim.random.percent(42) ? Tier::kDevice : Tier::kHost; }
 
 // The writer goes on with a copy of an unaligned tail.
 void leave_tail(ProgramSim& sim, ViewRecord& view) {
@@ -84,7 +84,9 @@ bool do_capture(ProgramSim& sim, Key key, const CaptureRequest& request, Key cap
     made.awaits_image = waits;
     if (borrows(sim, sequence)) {
         made.image = model.images.at(sequence.image).source;
+        sim.count(ProgramSituation::kSharedByCapture);
     } else if (sequence.image != 0 && !waits) {
+        sim.count(ProgramSituation::kFrozenByCapture);
         const std::uint64_t value = model.images.at(sequence.image).value;
         made.image = model.new_image({.active = false, .value = value});
         model.images.at(sequence.image).source = made.image;
@@ -123,6 +125,7 @@ void do_finish(ProgramSim& sim, Key key, const FinishRequest& request, Key owner
     } else if (sequence.image != 0 && !waits) {
         made.image = sequence.image;
         model.images.at(sequence.image).active = false;
+        sim.count(ProgramSituation::kFrozenByFinish);
     }
     model.checkpoints.emplace(endpoint, made);
     model.list(endpoint);
@@ -139,7 +142,7 @@ void do_finish(ProgramSim& sim, Key key, const FinishRequest& request, Key owner
 
 void capture_sequence(ProgramSim& sim) {
     const CaptureRequest request{draw_kind(sim), draw_tier(sim), sim.random.percent(60)};
-    const bool busy = sim.random.percent(25) && any_busy(sim);
+    const bool busy = sim.random.percent(40) && any_busy(sim);
     const Key key = sim.draw_sequence([&](Key it, const SequenceRecord& sequence) {
         return busy ? is_busy(sim, sequence) : !no_capture(sim, it, request.image_tier);
     });
@@ -152,7 +155,7 @@ void capture_sequence(ProgramSim& sim) {
 
 void finish_sequence(ProgramSim& sim) {
     const FinishRequest request{draw_kind(sim), draw_tier(sim)};
-    const bool busy = sim.random.percent(25) && any_busy(sim);
+    const bool busy = sim.random.percent(40) && any_busy(sim);
     const Key key = sim.draw_sequence([&](Key it, const SequenceRecord& sequence) {
         return busy ? is_busy(sim, sequence) : !no_finish(sim, it, request.image_tier);
     });
@@ -167,7 +170,9 @@ void finish_sequence(ProgramSim& sim) {
 
 void close_one_sequence(ProgramSim& sim) {
     const bool waiting = sim.random.percent(75);
+    const bool gives = sim.random.percent(60);
     close_one_sequence(sim, sim.draw_sequence([&](Key, const SequenceRecord& sequence) {
+        if (gives && sequence.takeover.taken && !sequence.has_computed()) return true;
         return (waiting && sequence.waits > 0) || sequence.copy_failed || sequence.computed == sequence.reserved;
     }));
 }

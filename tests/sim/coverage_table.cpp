@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <functional>
+#include <set>
 #include <utility>
 
 #include "tests/sim/sim_failure.h"
@@ -16,6 +18,10 @@ constexpr int kKinds = 64;
 constexpr double kErrorsAllowed = 4;
 
 void print_title(const char* title, std::int64_t per_million) {
+    if (per_million == CoverageTable::kNever) {
+        std::printf("%s that cannot be, and have not been\n", title);
+        return;
+    }
     std::printf("%s, each at least %lld times per million steps\n", title, static_cast<long long>(per_million));
 }
 
@@ -46,6 +52,12 @@ void CoverageTable::count_refused(int operation, RefusalKind kind) {
         throw SimFailure("the contract of " + row.done.name + " does not name " + std::string(to_string(kind)));
     count(row.refused[static_cast<std::size_t>(kind)]);
     count(kinds_[static_cast<std::size_t>(kind)]);
+}
+
+void CoverageTable::count_situation(int situation) {
+    Line& line = situations_[static_cast<std::size_t>(situation)];
+    if (line.per_million_steps == kNever) throw SimFailure("what cannot be has come: " + line.name);
+    count(line);
 }
 
 template <typename Visit>
@@ -93,11 +105,12 @@ bool CoverageTable::report() const {
     for (const Row& row : operations_) print_named(row.done);
     print_title("refusals", kPerMillionSteps);
     for (const Line& line : kinds_) print_named(line);
-    std::int64_t per_million = 0;
-    for (const Line& line : situations_) {
-        if (!line.name.empty() && std::exchange(per_million, line.per_million_steps) != line.per_million_steps)
-            print_title("situations", per_million);
-        print_named(line);
+    std::set<std::int64_t, std::greater<>> rates;
+    for (const Line& line : situations_) rates.insert(line.per_million_steps);
+    for (const std::int64_t per_million : rates) {
+        print_title("situations", per_million);
+        for (const Line& line : situations_)
+            if (line.per_million_steps == per_million) print_named(line);
     }
     for (const std::int64_t per_million_steps : {kPairsPerMillionSteps, kRarePairsPerMillionSteps}) {
         print_title("refusals by operation", per_million_steps);

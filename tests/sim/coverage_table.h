@@ -30,6 +30,7 @@ class CoverageTable {
     static constexpr std::int64_t kPerMillionSteps = 1000;
     static constexpr std::int64_t kPairsPerMillionSteps = 20;
     static constexpr std::int64_t kRarePairsPerMillionSteps = 2;
+    static constexpr std::int64_t kNever = 0;
     // A shorter run is not judged: its worlds are too few to tell a rare case from bad luck.
     static constexpr std::int64_t kShortestJudgedRun = 200'000;
 
@@ -39,8 +40,9 @@ class CoverageTable {
         RefusalSet rare = 0;  // of them, those that need several things at once: kRarePairsPerMillionSteps
     };
     struct SituationCase {
-        std::string name;  // empty: it cannot occur in this run
-        std::int64_t per_million_steps = kPerMillionSteps;
+        std::string name;
+        std::int64_t per_million_steps =
+            kPerMillionSteps;  // kNever: it cannot occur, and if it does, that is a failure
     };
     struct Cases {
         std::vector<OperationCase> operations;
@@ -52,7 +54,8 @@ class CoverageTable {
     void count_done(int operation) { count(operations_[static_cast<std::size_t>(operation)].done); }
     // A kind that the operation's contract does not name is a failure: SimFailure.
     void count_refused(int operation, RefusalKind kind);
-    void count_situation(int situation) { count(situations_[static_cast<std::size_t>(situation)]); }
+    // One that cannot occur is a failure: SimFailure.
+    void count_situation(int situation);
     // The cases since the last call came in one world of so many steps.
     void end_world(std::int64_t steps);
 

@@ -35,6 +35,9 @@ class FaultyCopyEngine final : public CopyEngine {
     // Stops it at once, or somewhere further on, or not at all.
     void cancel(CopyTicket ticket) override;
 
+    // Of the copies that are submitted from now on.
+    void set_fail_percent(int percent) { faults_.fail_percent = percent; }
+
     // For the model: how a copy stands or ended, forgotten or not. One that has no ticket yet waits.
     CopyStatus outcome(CopyTicket ticket) const {
         return ticket == CopyTicket{} ? CopyStatus::kPending : outcomes_.at(ticket.value);

@@ -3,6 +3,8 @@
 // One transition of resources as the model knows it: what each checkpoint wants, what is needed, and how far it has come.
 
 #include <map>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "cpp/program/publication.h"
@@ -66,6 +68,8 @@ struct ModelTransition {
     bool changed = false;
     bool changed_besides = false;
     TransactionEnd end = TransactionEnd::kCommitted;
+    ModelPhase aborted_in = ModelPhase::kReleases;        // with the round
+    std::optional<std::pair<ModelPhase, int>> fate = {};  // where it will be cancelled, if it comes there
     ResourceAxes peak = {};
 
     // What follows from the target, decided when it starts.
@@ -91,9 +95,19 @@ struct ModelTransition {
         image_host_drops.clear();
         image_device_drops.clear();
     }
+    void abort(TransactionEnd why) {
+        if (phase == ModelPhase::kReleases) forget_releases();
+        end = why;
+        aborted_in = std::exchange(phase, ModelPhase::kDraining);
+    }
     bool releases() const {
         return !(removed.empty() && shortened.empty() && host_drops.empty() && device_drops.empty() &&
                  image_host_drops.empty() && image_device_drops.empty());
+    }
+    bool has_copies(int in_round) const {
+        if (in_round == 0) return !demoted.empty() || !demoted_images.empty();
+        if (in_round == 1) return !restored.empty();
+        return (kv == KvActivation::kFork && need.frontier % 64 != 0) || image == ImageActivation::kRestore;
     }
     bool ended() const { return phase == ModelPhase::kCommitted || phase == ModelPhase::kAborted; }
 };

@@ -279,12 +279,6 @@ void drain(ContextModel& model, ModelTransition& transition, const FaultyCopyEng
     transition.phase = ModelPhase::kAborted;
 }
 
-void abort(ModelTransition& transition, TransactionEnd why) {
-    if (transition.phase == ModelPhase::kReleases) transition.forget_releases();
-    transition.end = why;
-    transition.phase = ModelPhase::kDraining;
-}
-
 void look(ContextModel& model, ModelTransition& transition, const FaultyCopyEngine* engine) {
     bool pending = false;
     bool failed = false;
@@ -293,7 +287,7 @@ void look(ContextModel& model, ModelTransition& transition, const FaultyCopyEngi
         failed = failed || status_of(engine, copy) == CopyStatus::kFailed;
     }
     if (failed) {
-        abort(transition, TransactionEnd::kCopyFailed);
+        transition.abort(TransactionEnd::kCopyFailed);
         drain(model, transition, engine);
     } else if (!pending) {
         transition.phase = ModelPhase::kPublication;
@@ -322,7 +316,7 @@ ModelTransition decide(const ContextModel& model, const ModelNeed& need, const M
 void step_transition(ContextModel& model, const FaultyCopyEngine* engine) {
     ModelTransition& transition = *model.transition;
     if (transition.cancelled && transition.phase != ModelPhase::kDraining && !transition.ended())
-        abort(transition, TransactionEnd::kCancelled);
+        transition.abort(TransactionEnd::kCancelled);
     switch (transition.phase) {
         case ModelPhase::kReleases:
             release(model, transition);

@@ -306,6 +306,7 @@ void poll_program_copies(ProgramSim& sim, std::size_t max_bytes) {
         published += arrived ? 1 : 0;
         changed = end_job(sim, job, arrived, arrived ? model.publish(job.copy) : 0, false) || changed;
         if (!arrived && job.purpose == CopyPurpose::kSnapshot) removed.push_back(job.checkpoint);
+        if (arrived && job.purpose == CopyPurpose::kSnapshot) sim.count(ProgramSituation::kSnapshotArrived);
         if (arrived) continue;
         if (job.purpose == CopyPurpose::kSnapshot) sim.count(ProgramSituation::kSnapshotFailed);
         if (job.purpose == CopyPurpose::kSettling) sim.count(ProgramSituation::kSettlingFailed);

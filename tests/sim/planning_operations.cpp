@@ -272,6 +272,26 @@ TargetAssessment walk(ProgramSim& sim, Planning& planning, TargetId target) {
     return assessed;
 }
 
+// Down to the first target that copies something and can be carried out, if there is one.
+bool plan_a_copy(ProgramSim& sim, PlanningProblem problem) {
+    constexpr int kMostTries = 12;
+    Planning planning(sim, problem);
+    if (!planning.open()) return false;
+    const int option = draw_option(sim, problem);
+    TargetId target = planning.identity(option);
+    for (int i = 0; i < kMostTries; ++i) {
+        const Degradation step = planning.draw_step();
+        const auto next = planning.degrade(target, {&step, 1});
+        if (!next) continue;
+        target = *next;
+        const TargetAssessment assessed = planning.assess(target);
+        if (assessed.status != TargetStatus::kNeedsTransfer) continue;
+        planning.seal(target, assessed);
+        return true;
+    }
+    return false;
+}
+
 // What comes between a plan and its start, and moves no revision: its sequence computes, or a copy of somebody begins and is
 // cancelled, and holds what it has taken until the engine has ended it.
 void disturb(ProgramSim& sim, const Publication& publication) {
@@ -310,11 +330,24 @@ void plan_transition(ProgramSim& sim) {
         const auto copies = plan_once(sim);
         if (!copies) continue;
         const bool admits = std::holds_alternative<AdmissionPublication>(sim.plans.back().plan.publication);
-        if (!sim.random.percent(*copies ? 90 : admits ? 15 : 40)) continue;
+        if (!sim.random.percent(*copies ? 90 : admits ? 60 : 40)) continue;
         WaitingPlan waiting = std::move(sim.plans.back());
         sim.plans.pop_back();
         if (sim.random.percent(admits ? 10 : 25)) disturb(sim, waiting.plan.publication);
-        return start_plan(sim, std::move(waiting));
+        return begin_transition(sim, std::move(waiting));
+    }
+}
+
+void overtake_publication(ProgramSim& sim) {
+    constexpr int kMostProblems = 6;
+    sim.count_done();
+    for (int i = 0; i < kMostProblems; ++i) {
+        if (!plan_a_copy(sim, draw_publication(sim))) continue;
+        WaitingPlan waiting = std::move(sim.plans.back());
+        sim.plans.pop_back();
+        const Publication publication = waiting.plan.publication;
+        start_plan(sim, std::move(waiting));
+        return overtake(sim, publication);
     }
 }
 

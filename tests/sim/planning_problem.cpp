@@ -108,7 +108,9 @@ std::vector<AdmissionCandidate> draw_candidates(ProgramSim& sim, const TokenList
         const Key key = i == count - 1 ? from : sim.draw_checkpoint([&](Key, const CheckpointRecord& it) {
             return saved_tokens(sim, it, prompt, salt) > 0;
         });
-        sources.push_back({CheckpointHandle{key}, static_cast<SourceUse>(sim.random.below(3))});
+        const bool consumes = sim.random.percent(30);
+        const auto use = consumes ? SourceUse::kConsume : static_cast<SourceUse>(sim.random.below(3));
+        sources.push_back({CheckpointHandle{key}, use});
     }
     Expected expected;
     for (const CandidateSource& source : sources)
@@ -149,7 +151,7 @@ void spoil(ProgramSim& sim, PlanningProblem& problem) {
 }
 
 void draw_admission(ProgramSim& sim, PlanningProblem& problem) {
-    const bool from_host = sim.random.percent(80);
+    const bool from_host = sim.random.percent(66);
     const Key from = sim.draw_checkpoint([&](Key, const CheckpointRecord& it) {
         const int pages = static_cast<int>(it.view.pages.size());
         return !it.awaits_image && (!from_host || sim.model.on_device(it.view, pages) < pages);
@@ -170,6 +172,37 @@ void draw_admission(ProgramSim& sim, PlanningProblem& problem) {
 
 bool PlanningProblem::is_protected(Key owner) const { return contains(protected_owners, owner); }
 
+namespace {
+
+enum class OfSequence { kCapture, kFinish };
+
+// On one tier or the other, whichever comes first.
+template <typename Wanted>
+void draw_of_sequence(ProgramSim& sim, PlanningProblem& problem, OfSequence what, Wanted&& wanted) {
+    std::array tiers{Tier::kDevice, Tier::kHost};
+    if (sim.random.percent(50)) std::swap(tiers[0], tiers[1]);
+    const SequenceHandle sequence{sim.draw_sequence(wanted)};
+    for (const Tier tier : tiers) {
+        if (what == OfSequence::kCapture)
+            problem.options.push_back(
+                CapturePublication{sequence, {.image_tier = tier, .own = sim.random.percent(50)}});
+        else
+            problem.options.push_back(FinishPublication{sequence, {.image_tier = tier}});
+    }
+}
+
+}  // namespace
+
+PlanningProblem draw_publication(ProgramSim& sim) {
+    constexpr int kCapturePercent = 55;
+    PlanningProblem problem;
+    const auto what = sim.random.percent(kCapturePercent) ? OfSequence::kCapture : OfSequence::kFinish;
+    draw_of_sequence(sim, problem, what, [&](Key key, const SequenceRecord& it) {
+        return can_compute(sim, it) && !not_ready_to_capture(sim, key, what == OfSequence::kFinish);
+    });
+    return problem;
+}
+
 PlanningProblem draw_problem(ProgramSim& sim) {
     PlanningProblem problem;
     for (const auto& [key, owner] : sim.model.owners)
@@ -177,18 +210,12 @@ PlanningProblem draw_problem(ProgramSim& sim) {
     const bool is_full = std::ssize(sim.model.sequences) >= sim.sizes.lanes;
     const int kind = is_full && sim.random.percent(85) ? sim.random.between(68, 99) : sim.random.below(100);
     const auto any = [](Key, const SequenceRecord& it) { return it.computed > 0 && it.computed < it.reserved; };
-    std::array tiers{Tier::kDevice, Tier::kHost};
-    if (sim.random.percent(50)) std::swap(tiers[0], tiers[1]);
     if (kind < 68 || (kind < 94 && sim.model.sequences.empty())) {
         draw_admission(sim, problem);
     } else if (kind < 81) {
-        const SequenceHandle sequence{sim.draw_sequence(any)};
-        for (const Tier tier : tiers)
-            problem.options.push_back(
-                CapturePublication{sequence, {.image_tier = tier, .own = sim.random.percent(50)}});
+        draw_of_sequence(sim, problem, OfSequence::kCapture, any);
     } else if (kind < 94) {
-        const SequenceHandle sequence{sim.draw_sequence(any)};
-        for (const Tier tier : tiers) problem.options.push_back(FinishPublication{sequence, {.image_tier = tier}});
+        draw_of_sequence(sim, problem, OfSequence::kFinish, any);
     } else {
         problem.options.push_back(NoPublication{});
     }

@@ -20,6 +20,8 @@ struct PlanningProblem {
 
 // Draws options: an admission's candidates, checked on the way, captures, finishes, or nothing.
 PlanningProblem draw_problem(ProgramSim& sim);
+// Only a capture, or a finish, of a sequence that can go on.
+PlanningProblem draw_publication(ProgramSim& sim);
 
 // Why the publication has no need; else the need.
 Expected find_need(const ProgramSim& sim, const Publication& publication, ModelNeed& need);

@@ -6,8 +6,8 @@
 namespace ninfer::sim {
 namespace {
 
-constexpr FaultyCopyEngine::Faults kFaulty{.fail_percent = 18, .delay_polls_most = 2};
-constexpr FaultyCopyEngine::Faults kSlow{.fail_percent = 0, .delay_polls_most = 2};
+constexpr int kFailPercent = 16;
+constexpr int kDelayPollsMost = 2;
 
 ContextSizes draw_sizes(SimRandom& random) {
     ContextSizes sizes;
@@ -69,7 +69,8 @@ std::vector<CoverageTable::OperationCase> part_operations() {
 ProgramSim::ProgramSim(std::uint64_t seed, bool faults, CoverageTable& coverage)
     : random(seed),
       sizes(draw_sizes(random)),
-      engine(new FaultyCopyEngine(random.next(), faults ? kFaulty : kSlow)),
+      fail_percent(faults ? kFailPercent : 0),
+      engine(new FaultyCopyEngine(random.next(), {fail_percent, kDelayPollsMost})),
       state(std::make_unique<ContextState>(sizes, std::unique_ptr<CopyEngine>(engine))),
       model(sizes),
       session(*state),

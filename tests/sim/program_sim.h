@@ -51,6 +51,7 @@ enum class DrawnOperation {
     kCancelCopies,
     kPoll,
     kPlan,
+    kOvertake,
     kExhaust,
     kAskOld,
     kStart,
@@ -75,6 +76,7 @@ class ProgramSim {
 
     SimRandom random;
     ContextSizes sizes;
+    int fail_percent;          // of copies
     FaultyCopyEngine* engine;  // the state's
     std::unique_ptr<ContextState> state;
     ContextModel model;

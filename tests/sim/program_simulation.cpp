@@ -36,7 +36,9 @@ bool finishes(ProgramSim& sim) {
 }
 bool closes(ProgramSim& sim) {
     return !is_open(sim) && std::ranges::any_of(sim.model.sequences, [&](const auto& item) {
-        return item.second.waits > 0 || item.second.computed == item.second.reserved;
+        const SequenceRecord& sequence = item.second;
+        const bool gives = sequence.takeover.taken && !sequence.has_computed();
+        return gives || sequence.waits > 0 || sequence.computed == sequence.reserved;
     });
 }
 bool has_checkpoints(ProgramSim& sim) { return !is_open(sim) && !sim.model.checkpoints.empty(); }
@@ -50,6 +52,18 @@ bool has_copies(ProgramSim& sim) {
 bool has_plans(ProgramSim& sim) { return !sim.plans.empty() && !sim.model.transition; }
 bool can_plan(ProgramSim& sim) { return !not_serial(sim); }
 
+bool can_overtake(ProgramSim& sim) {
+    if (!can_plan(sim) || sim.model.free().host_blocks == 0) return false;
+    const auto goes_on = [&](const auto& item) {
+        return can_compute(sim, item.second) && !not_ready_to_capture(sim, item.first, false);
+    };
+    const auto can_move = [&](const auto& item) {
+        const CheckpointRecord& checkpoint = item.second;
+        return sim.model.owners.at(checkpoint.owner).role != OwnerRole::kActive && checkpoint.open_copies == 0 &&
+               sim.model.on_device(checkpoint.view, static_cast<int>(checkpoint.view.pages.size())) > 0;
+    };
+    return std::ranges::any_of(sim.model.sequences, goes_on) && std::ranges::any_of(sim.model.checkpoints, can_move);
+}
 bool can_exhaust(ProgramSim& sim) { return can_plan(sim) && has_many(sim); }
 
 using ProgramOperation = Operation<ProgramSim>;
@@ -62,15 +76,15 @@ constexpr RefusalSet kOfRemoval = refusals({kTransactionOpen, kStaleHandle, kCop
 constexpr ProgramOperation kOperations[] = {
     {"sequence.open_root", 30, refusals({kTransactionOpen, kOverContext, kNoLane, kNoPages}), open_root_sequence,
      has_lanes},
-    {"sequence.open_from", 30,
+    {"sequence.open_from", 40,
      refusals({kTransactionOpen, kStaleHandle, kCopyInFlight, kBeyondFrontier, kBackwards, kMismatch, kOverReservation,
                kOverContext, kNoLane, kActive, kShared, kNotOnDevice, kPinned, kNoPages}),
      open_sequence_from, can_open},
     {"sequence.unit", 110, refusals({kStaleHandle, kCopyFailed, kUnsettled, kCopyInFlight}), run_sequence_unit,
      computes},
-    {"sequence.capture", 70, kOfCapture | refusals({kOverReservation}), capture_sequence, captures},
+    {"sequence.capture", 100, kOfCapture | refusals({kOverReservation}), capture_sequence, captures},
     {"sequence.finish", 60, kOfCapture, finish_sequence, finishes},
-    {"sequence.close", 12, refusals({kTransactionOpen, kStaleHandle}), close_one_sequence, closes},
+    {"sequence.close", 20, refusals({kTransactionOpen, kStaleHandle}), close_one_sequence, closes},
     {"checkpoint.start_copy", 70,
      refusals({kTransactionOpen, kStaleHandle, kCopyInFlight, kNoPages, kNoImageSlots, kNoHostBlocks}),
      start_checkpoint_copy, has_checkpoints},
@@ -81,7 +95,8 @@ constexpr ProgramOperation kOperations[] = {
     {"checkpoint.release_owner", 20, kOfRemoval | refusals({kActive}), release_one_owner, has_many},
     {"checkpoint.cancel_copies", 24, refusals({kStaleHandle}), cancel_checkpoint_copies, has_jobs},
     {"copy.poll", 160, 0, poll_program_copies, has_copies},
-    {"plan.make", 320, 0, plan_transition, can_plan},
+    {"plan.make", 480, 0, plan_transition, can_plan},
+    {"plan.overtake", 400, 0, overtake_publication, can_overtake},
     {"plan.exhaust", 20, 0, exhaust_session, can_exhaust},
     {"plan.ask_old", 8, refusals({kTransactionOpen, kStaleRevision}), ask_old_session, always},
     {"plan.start", 20, 0, start_plan, has_plans},

@@ -8,24 +8,29 @@
 
 namespace ninfer::sim {
 
-// How a transition left a round of copies. It is never left before its releases: starting
-// goes on to the first copy; of the releases it is counted how a transition ended that had some. Copies fail in flight only.
+// How a transition left a round of copies. Copies fail in flight only: in the phases before that there are none, and those
+// to be published have arrived.
 enum class RoundEnding {
     kPublished,
     kCancelledInPreparation,
     kCancelledInFlight,
     kCancelledAtPublication,
-    kCopyFailed
+    kCopyFailed,
+    kFailedInPreparation,
+    kFailedAtPublication
 };
 inline constexpr int kRounds = 3;
-inline constexpr int kRoundEndings = 5;
+inline constexpr int kRoundEndings = 7;
 
 enum class ProgramSituation {
     kReleasedCommitted = kRounds * kRoundEndings,
-    kReleasedCancelled,
+    kReleasedCancelled,  // later
     kReleasedCopyFailed,
-    kAtOnce,   // committed within the start, nothing copied
-    kDrained,  // aborted, and the engine took its time
+    kReleasesCancelled,  // before them
+    kReleasesFailed,
+    kCancelledNothing,  // nothing is open, as after a commit
+    kAtOnce,            // committed within the start, nothing copied
+    kDrained,           // aborted, and the engine took its time
     kCancelledWhileDraining,
     kAbortedChanged,  // releases or demotions that stay
     kChangedBesides,
@@ -57,6 +62,11 @@ enum class ProgramSituation {
     kMaximal,
     kLeftOut,
     kStalePlan,
+    kComputedInPlace,  // operations on state besides those of transitions
+    kFrozenByCapture,
+    kFrozenByFinish,
+    kSharedByCapture,  // the sequence has nothing of its own yet
+    kSnapshotArrived,
     kRecoveriesCompared,  // of a target, with the model's
     kBaselinesCompared,
     kReadyAtOnce,  // recoveries: nothing is restored or computed
@@ -73,7 +83,7 @@ inline int situation_of_round(int round, RoundEnding ending) {
     return round * kRoundEndings + static_cast<int>(ending);
 }
 
-// In the order of their numbers; without faults those that need one have no name.
+// In the order of their numbers; without faults those that need one cannot be.
 std::vector<CoverageTable::SituationCase> program_situations(bool faults);
 
 }  // namespace ninfer::sim

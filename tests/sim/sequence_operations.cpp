@@ -269,6 +269,7 @@ void do_unit(ProgramSim& sim, SequenceRecord& sequence, int pages_mapped, int en
     view.frontier = sequence.computed = end;
     if (sequence.image == 0) return;
     ImageRecord& image = sim.model.images.at(sequence.image);
+    if (image.source == 0) sim.count(ProgramSituation::kComputedInPlace);
     image.source = 0;
     image.value = value_behind(sequence.tokens, end);
 }
@@ -297,7 +298,7 @@ bool can_compute(const ProgramSim& sim, const SequenceRecord& sequence) {
 }
 
 void run_sequence_unit(ProgramSim& sim) {
-    const bool of_busy = sim.random.percent(25) && any_busy(sim);
+    const bool of_busy = sim.random.percent(40) && any_busy(sim);
     run_sequence_unit(sim, sim.draw_sequence([&](Key, const SequenceRecord& sequence) {
         return of_busy ? is_busy(sim, sequence) : can_compute(sim, sequence);
     }));

@@ -118,7 +118,7 @@ CoverageTable::Cases cases(bool faults) {
     for (auto& operation : all.operations) operation.refusals &= ~bit_of(kCopyFailed);
     for (int kind = 0; kind < kCopyKinds; ++kind) {
         const int failed = situation_of(static_cast<CopyKind>(kind), CopyEnding::kCancelledFailed);
-        all.situations[static_cast<std::size_t>(failed)].name.clear();
+        all.situations[static_cast<std::size_t>(failed)].per_million_steps = CoverageTable::kNever;
     }
     return all;
 }

@@ -1,9 +1,12 @@
 #include <algorithm>
 
 #include "cpp/program/context_transaction.h"
+#include "tests/sim/placement_operations.h"
 #include "tests/sim/planning_operations.h"
 #include "tests/sim/planning_problem.h"
+#include "tests/sim/program_checker.h"
 #include "tests/sim/sequence_operations.h"
+#include "tests/sim/transition_coverage.h"
 
 namespace ninfer::sim {
 namespace {
@@ -148,42 +151,6 @@ bool publish(ProgramSim& sim, ModelTransition&, const NoPublication&, const Reso
 
 // --- the end --------------------------------------------------------------------------------------------------------
 
-ProgramSituation situation_of_releases(TransactionEnd end) {
-    if (end == TransactionEnd::kCommitted) return ProgramSituation::kReleasedCommitted;
-    return end == TransactionEnd::kCancelled ? ProgramSituation::kReleasedCancelled
-                                             : ProgramSituation::kReleasedCopyFailed;
-}
-
-void count_ways(ProgramSim& sim, const ModelTransition& transition) {
-    constexpr ProgramSituation kPages[] = {ProgramSituation::kCount, ProgramSituation::kCount,
-                                           ProgramSituation::kForked, ProgramSituation::kMoved};
-    constexpr ProgramSituation kImages[] = {ProgramSituation::kCount, ProgramSituation::kCount,
-                                            ProgramSituation::kImageForked, ProgramSituation::kImageMoved,
-                                            ProgramSituation::kImageRestored};
-    const auto count = [&](ProgramSituation situation) {
-        if (situation != ProgramSituation::kCount) sim.count(situation);
-    };
-    if (!transition.removed.empty()) sim.count(ProgramSituation::kRemoved);
-    if (!transition.shortened.empty()) sim.count(ProgramSituation::kShortened);
-    if (!transition.owners_gone.empty()) sim.count(ProgramSituation::kOwnerEvicted);
-    if (transition.changed_besides) sim.count(ProgramSituation::kChangedBesides);
-    if (transition.releases()) sim.count(situation_of_releases(transition.end));
-    if (transition.end != TransactionEnd::kCommitted) {
-        if (transition.changed) sim.count(ProgramSituation::kAbortedChanged);
-        return;
-    }
-    count(kPages[static_cast<int>(transition.kv)]);
-    count(kImages[static_cast<int>(transition.image)]);
-    const auto published = [&](int round) {
-        sim.count(static_cast<ProgramSituation>(situation_of_round(round, RoundEnding::kPublished)));
-    };
-    const bool tail = transition.kv == KvActivation::kFork && transition.need.frontier % 64 != 0;
-    if (tail) sim.count(ProgramSituation::kForkedWithTail);
-    if (!transition.demoted.empty() || !transition.demoted_images.empty()) published(0);
-    if (!transition.restored.empty()) published(1);
-    if (tail || transition.image == ImageActivation::kRestore) published(2);
-}
-
 void expect_placements(const ProgramSim& sim, const ModelTransition& transition, const ResourceResult& result) {
     const auto remaining = std::ranges::count_if(transition.now, [](const auto& item) { return item.second != 0; });
     expect_equal(remaining, std::ssize(result.placements), "placements of a result");
@@ -250,52 +217,69 @@ void follow(ProgramSim& sim, const std::optional<ResourceResult>& result) {
     if (result) end_transition(sim, *result);
 }
 
-void count_abort(ProgramSim& sim, ModelPhase phase, int round) {
-    const ModelTransition& transition = *sim.model.transition;
-    if (transition.phase == ModelPhase::kDraining && phase != ModelPhase::kDraining)
-        sim.count(ProgramSituation::kDrained);
-    const auto count = [&](RoundEnding ending) {
-        sim.count(static_cast<ProgramSituation>(situation_of_round(round, ending)));
-    };
-    if (transition.end == TransactionEnd::kCopyFailed && phase == ModelPhase::kInFlight)
-        return count(RoundEnding::kCopyFailed);
-    if (transition.end != TransactionEnd::kCancelled) return;
-    if (phase == ModelPhase::kPreparation) count(RoundEnding::kCancelledInPreparation);
-    if (phase == ModelPhase::kInFlight) count(RoundEnding::kCancelledInFlight);
-    if (phase == ModelPhase::kPublication) count(RoundEnding::kCancelledAtPublication);
-}
-
 std::optional<ResourceResult> advance_until_it_waits(ContextState& state) {
     auto result = advance_transaction(state);
     while (!result && state.transaction != nullptr && !transaction_waits(state)) result = advance_transaction(state);
     return result;
 }
 
+// Some phases are short, and rounds that come late are seldom reached: where one is cancelled is decided beforehand.
+void draw_fate(ProgramSim& sim) {
+    constexpr int kCancelledPercent = 50;
+    ModelTransition& transition = *sim.model.transition;
+    if (!sim.random.percent(kCancelledPercent)) return;
+    std::vector<std::pair<ModelPhase, int>> fates{{ModelPhase::kReleases, 0}, {ModelPhase::kPublication, 0}};
+    for (int round = 0; round < kRounds; ++round) {
+        for (int times = 0; times <= round; ++times)
+            fates.insert(fates.end(), {{ModelPhase::kPreparation, round}, {ModelPhase::kPublication, round}});
+        if (transition.has_copies(round)) fates.insert(fates.end(), 3, {ModelPhase::kInFlight, round});
+    }
+    transition.fate = fates[static_cast<std::size_t>(sim.random.below(static_cast<int>(fates.size())))];
+}
+
+void meet_fate(ProgramSim& sim) {
+    if (!sim.model.transition) return;
+    constexpr int kTooLatePercent = 10;
+    const ModelTransition& transition = *sim.model.transition;
+    const bool too_late = transition.phase == ModelPhase::kDraining && sim.random.percent(kTooLatePercent);
+    if (!too_late && transition.fate != std::pair(transition.phase, transition.round)) return;
+    sim.begin(DrawnOperation::kCancel);
+    cancel_plan(sim);
+}
+
 void go_on(ProgramSim& sim, bool one_step) {
     sim.count_done();
+    // The later rounds have few copies, and many transitions never come to them.
+    const bool is_late = sim.model.transition && sim.model.transition->round > 0;
+    sim.engine->set_fail_percent(is_late ? sim.fail_percent * 3 / 2 : sim.fail_percent);
     auto result = one_step ? advance_transaction(*sim.state) : advance_until_it_waits(*sim.state);
+    sim.engine->set_fail_percent(sim.fail_percent);
     if (!sim.model.transition) {
         if (result) throw SimFailure("a result of a transition that is not open");
         return;
     }
-    const ModelPhase phase = sim.model.transition->phase;
-    const int round = sim.model.transition->round;
+    const bool aborts = sim.model.transition->phase == ModelPhase::kDraining;
     if (one_step)
         step_transition(sim.model, sim.engine);
     else
         advance_transition(sim.model, sim.engine);
-    count_abort(sim, phase, round);
+    if (!aborts) count_abort(sim);
     follow(sim, result);
-    // These two phases are short: else hardly anything would ever be cancelled there.
-    constexpr int kPreparationPercent = 30;
-    constexpr int kPublicationPercent = 22;
-    if (!sim.model.transition) return;
-    const ModelPhase now = sim.model.transition->phase;
-    const bool prepares = now == ModelPhase::kPreparation;
-    if (!prepares && now != ModelPhase::kPublication) return;
-    if (!sim.random.percent(prepares ? kPreparationPercent : kPublicationPercent)) return;
-    sim.begin(DrawnOperation::kCancel);
-    cancel_plan(sim);
+}
+
+// Until it has ended, one phase after the other.
+void carry_through(ProgramSim& sim) {
+    constexpr int kMostTurns = 200;
+    for (int i = 0; i < kMostTurns && sim.model.transition; ++i) {
+        sim.begin(DrawnOperation::kPoll);
+        poll_program_copies(sim);
+        check_program(sim);
+        sim.begin(DrawnOperation::kStep);
+        sim.tell("step");
+        go_on(sim, true);
+        meet_fate(sim);
+        check_program(sim);
+    }
 }
 
 }  // namespace
@@ -328,7 +312,26 @@ void start_plan(ProgramSim& sim, WaitingPlan waiting) {
     if (!projection.copies()) advance_transition(sim.model, sim.engine);
     if (started->has_value()) sim.count(ProgramSituation::kAtOnce);
     follow(sim, *started);
-    if (sim.model.transition && sim.random.percent(60)) go_on_with_published(sim, publication);
+}
+
+void begin_transition(ProgramSim& sim, WaitingPlan waiting) {
+    const Publication publication = waiting.plan.publication;
+    start_plan(sim, std::move(waiting));
+    constexpr int kTooLatePercent = 15;
+    constexpr int kThroughPercent = 50;
+    if (!sim.model.transition) {
+        sim.begin(DrawnOperation::kCancel);
+        if (sim.random.percent(kTooLatePercent)) cancel_plan(sim);
+        return;
+    }
+    draw_fate(sim);
+    if (sim.random.percent(60)) go_on_with_published(sim, publication);
+    meet_fate(sim);
+    if (sim.random.percent(kThroughPercent)) carry_through(sim);
+}
+
+void overtake(ProgramSim& sim, const Publication& publication) {
+    if (sim.model.transition && go_on_with_published(sim, publication)) carry_through(sim);
 }
 
 void start_plan(ProgramSim& sim) {
@@ -337,12 +340,13 @@ void start_plan(ProgramSim& sim) {
     const int index = sim.random.below(static_cast<int>(sim.plans.size()));
     WaitingPlan waiting = std::move(sim.plans[static_cast<std::size_t>(index)]);
     sim.plans.erase(sim.plans.begin() + index);
-    start_plan(sim, std::move(waiting));
+    begin_transition(sim, std::move(waiting));
 }
 
 void advance_plan(ProgramSim& sim) {
     sim.tell("advance");
     go_on(sim, false);
+    meet_fate(sim);
 }
 
 void step_plan(ProgramSim& sim) {
@@ -353,6 +357,7 @@ void step_plan(ProgramSim& sim) {
     sim.begin(DrawnOperation::kStep);
     sim.tell("step");
     go_on(sim, true);
+    meet_fate(sim);
 }
 
 void cancel_plan(ProgramSim& sim) {
@@ -363,6 +368,7 @@ void cancel_plan(ProgramSim& sim) {
     sim.count_done();
     if (expected) sim.model.transition->cancelled = true;
     if (draining) sim.count(ProgramSituation::kCancelledWhileDraining);
+    if (!sim.model.transition) sim.count(ProgramSituation::kCancelledNothing);
 }
 
 }  // namespace ninfer::sim
