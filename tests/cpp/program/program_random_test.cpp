@@ -16,6 +16,10 @@ class ProgramRandomTest : public CheckpointTest {
    protected:
     using Faults = sim::FaultyCopyEngine::Faults;
     static constexpr int kSteps = 400;
+    // Far below the least that any run has shown: 106, 39 and 9.
+    static constexpr int kFewestRefused = 30;
+    static constexpr int kFewestDone = 10;
+    static constexpr int kFewestOutcomes = 4;
     static constexpr std::int64_t kLongest = 220;  // tokens
 
     void run(bool recurrent, Faults faults) {
@@ -69,6 +73,7 @@ class ProgramRandomTest : public CheckpointTest {
         ++outcomes_[result ? "done" : std::string(to_string(result.error().kind))];
         using Value = std::remove_cvref_t<decltype(result.value())>;
         if (result) return std::optional<Value>(std::move(result).value());
+        ++refused_;
         EXPECT_EQ(program_->fingerprint(), before) << result.error().message();
         return std::optional<Value>();
     }
@@ -189,6 +194,9 @@ class ProgramRandomTest : public CheckpointTest {
         drain();
         expect_idle();
         for (const auto& [outcome, count] : outcomes_) RecordProperty(outcome, count);
+        EXPECT_GE(refused_, kFewestRefused) << "hardly a refusal was there to compare the state with";
+        EXPECT_GE(outcomes_["done"], kFewestDone);
+        EXPECT_GE(std::ssize(outcomes_), kFewestOutcomes);
     }
     void drain() {
         for (CopyProgress progress = poll(); progress.open + progress.draining > 0;) progress = poll();
@@ -215,6 +223,7 @@ class ProgramRandomTest : public CheckpointTest {
     std::map<std::uint64_t, Tokens> checkpoints_;  // what each stands for
     std::map<std::uint64_t, Tokens> sources_;      // of sequences: what they started from
     std::map<std::string, int> outcomes_;
+    int refused_ = 0;
 };
 
 TEST_F(ProgramRandomTest, AHybridSurvivesSlowAndFailingCopies) {
