@@ -237,6 +237,12 @@ void bind_targets(nb::class_<PlanningSession>& session) {
                 return targets;
             },
             nb::arg("target"), "One target per step of degradations, in their order, until there is no place for more.")
+        .def_prop_ro_static(
+            "max_targets", [](nb::handle) { return PlanningSession::kMaxTargets; },
+            "Degraded targets of one opening; identity and maximal ones have their places besides.")
+        .def_prop_ro_static(
+            "max_options", [](nb::handle) { return PlanningSession::kMaxOptions; },
+            "Root, and two uses of each of 16 sources.")
         .def_static("degradation_columns", &degradation_columns)
         .def_static("recovery_columns", &recovery_columns);
 }

@@ -38,6 +38,8 @@ void visit(const TargetAssessment& assessed, Add&& add) {
     add_work("to_host", assessed.to_host, add);
     add_work("to_device", assessed.to_device, add);
     add_work("within_device", assessed.within_device, add);
+    add_work("own_to_host", assessed.own_to_host, add);
+    add_work("own_within_device", assessed.own_within_device, add);
     add("kv_activation", "", static_cast<std::int64_t>(assessed.kv));
     add("image_activation", "", static_cast<std::int64_t>(assessed.image));
     add("reused_tokens", "", assessed.reused_tokens);

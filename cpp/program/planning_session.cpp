@@ -209,6 +209,8 @@ const TargetAssessment& PlanningSession::assess_now(PlannedTarget& target) {
         made.to_host = projection.to_host;
         made.to_device = projection.to_device;
         made.within_device = projection.within_device;
+        made.own_to_host = option.need.own_to_host;
+        made.own_within_device = option.need.own_within_device;
         made.kv = projection.kv;
         made.image = projection.image;
         if (const auto* admission = std::get_if<AdmissionPublication>(&option.publication)) {

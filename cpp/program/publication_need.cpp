@@ -38,13 +38,18 @@ PublicationNeed room_need(const ContextState& state, SequenceHandle sequence, co
     PublicationNeed need;
     need.need.room = room;
     need.computed = state.sequences.at(sequence).computed;
+    if (room.host_blocks > 0)
+        need.own_to_host = {1, static_cast<std::int64_t>(state.stores.images().size().image_bytes)};
     return need;
 }
 
 Result<PublicationNeed, Refusal> need_of(const ContextState& state, const CapturePublication& capture) {
     const auto room = capture_room(state, capture.sequence, capture.request);
     if (!room) return room.error();
-    return room_need(state, capture.sequence, room.value());
+    PublicationNeed need = room_need(state, capture.sequence, room.value());
+    const std::int64_t tails = capture_shape(state, capture.sequence).value().copies;
+    need.own_within_device = {tails, tails * static_cast<std::int64_t>(state.stores.kv().device().page_bytes())};
+    return need;
 }
 
 Result<PublicationNeed, Refusal> need_of(const ContextState& state, const FinishPublication& finish) {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cpp/program/context_state.h"
-#include "cpp/transaction/resource_target.h"
+#include "cpp/transaction/resource_projection.h"
 
 namespace ninfer {
 
@@ -15,6 +15,9 @@ struct PublicationNeed {
     CheckpointHandle source;
     std::vector<CheckpointHandle> leaving;  // deeper ones of an owner that the new sequence takes over
     std::int64_t computed = 0;              // as in ContextPlan
+    // Copies that begin when a capture or finish is published: of its image, and of the writer's tail.
+    CopyWork own_to_host = {};
+    CopyWork own_within_device = {};
 };
 
 // kStaleHandle; of an admission what check_source and, unless it retains, check_takeover say, and

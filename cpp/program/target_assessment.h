@@ -36,6 +36,9 @@ struct TargetAssessment {
     CopyWork to_host;
     CopyWork to_device;
     CopyWork within_device;
+    // Copies that begin at the commit, of what a capture or finish publishes: its image, and the writer's tail.
+    CopyWork own_to_host;
+    CopyWork own_within_device;
     KvActivation kv = KvActivation::kNone;
     ImageActivation image = ImageActivation::kNone;
 

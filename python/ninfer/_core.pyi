@@ -2,7 +2,7 @@
 """Native core of NInfer. Internal: use it through ninfer.native."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Final
 
 import numpy
 from numpy.typing import NDArray
@@ -925,6 +925,14 @@ class PlanningSession:
         """
         One target per step of degradations, in their order, until there is no place for more.
         """
+
+    max_targets: Final[int] = ...
+    """
+    Degraded targets of one opening; identity and maximal ones have their places besides.
+    """
+
+    max_options: Final[int] = ...
+    """Root, and two uses of each of 16 sources."""
 
     @staticmethod
     def degradation_columns() -> list[str]: ...

@@ -121,6 +121,29 @@ TEST_F(CapturePlanTest, AFinishKeepsItsEndpointOnDeviceOnHostOrIsADiscard) {
     world().expect_all_bytes();
 }
 
+// What a capture copies itself is told beforehand: the image that goes to Host, and the tail that stays with it.
+TEST_F(CapturePlanTest, ItsOwnCopiesAreAssessed) {
+    const auto page = static_cast<std::int64_t>(World::kPageBytes);
+    const auto image = static_cast<std::int64_t>(World::kImageBytes);
+    for (const std::int64_t tokens : {100, 128})
+        for (const auto tier : {Tier::kDevice, Tier::kHost})
+            for (const bool ends : {false, true}) {
+                build({.pages = 16, .checkpoint_slots = 2, .host_pages = 8});
+                sequence_ = world().open(256, 1);
+                world().compute(sequence_, world().make_tokens(tokens));
+                const auto target = ask(ends ? finish_on(tier) : capture_on(tier));
+                const auto assessed = assess(target);
+                const std::int64_t tails = !ends && tokens == 100 ? 1 : 0;
+                const std::int64_t images = tier == Tier::kHost ? 1 : 0;
+                EXPECT_EQ(assessed.own_within_device, (CopyWork{tails, tails * page}));
+                EXPECT_EQ(assessed.own_to_host, (CopyWork{images, images * image}));
+                commit(target);
+                EXPECT_EQ(std::ssize(state().jobs), tails + images);
+                world().settle();
+                if (!ends) close(sequence_);
+            }
+}
+
 TEST_F(CapturePlanTest, WhatNeedsNoStageNeedNotWaitForAFork) {
     build({.pages = 16, .checkpoint_slots = 2});
     sequence_ = world().open(256, 1);

@@ -89,6 +89,7 @@ def test_pressure_is_chosen_from_tables(program: native.Program, session: native
     assert isinstance(session.seal(identity), native.Refusal)
 
     steps = native.must(session.degradations(identity))
+    assert (session.max_targets, session.max_options) == (256, 33)
     names = session.degradation_columns()
     kinds = [native.Degradation.kinds()[kind] for kind in column(steps, names, "kind")]
     assert set(kinds) == {"pages_to_host", "evict"}
