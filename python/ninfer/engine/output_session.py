@@ -73,12 +73,6 @@ class OutputSession:
         ended it is none of them. For an output that has ended; takes as long as a push."""
         return self._canonical.count(None if self.stop_string is None else self._shown_bytes)
 
-    @property
-    def is_canonical(self) -> bool:
-        """Whether a later prompt can contain the accepted output token by token, up to the last, which nothing was
-        computed for."""
-        return self.canonical_tokens >= self.token_count - 1
-
     def push(self, token: native.SampledToken) -> GenerationStep:
         """What the token adds. The caller has it committed before it shows any of this."""
         token_id: int = token.id
