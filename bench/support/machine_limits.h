@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "cpp/base/cpu_features.h"
 #include "cpp/base/thread_pool.h"
@@ -33,6 +35,20 @@ double best_seconds(const ThreadPool& pool, int repeats, Work&& work) {
         best = std::min(best, seconds_now(pool) - begin);
     }
     return best;
+}
+
+// The middle one of `repeats` runs, each on what `prepare` makes untimed before it.
+template <typename Prepare, typename Work>
+double median_seconds(const ThreadPool& pool, int repeats, Prepare&& prepare, Work&& work) {
+    std::vector<double> seconds;
+    for (int i = 0; i < repeats; ++i) {
+        auto prepared = prepare();
+        const double begin = seconds_now(pool);
+        work(std::move(prepared));
+        seconds.push_back(seconds_now(pool) - begin);
+    }
+    std::nth_element(seconds.begin(), seconds.begin() + repeats / 2, seconds.end());
+    return seconds[static_cast<std::size_t>(repeats / 2)];
 }
 
 inline constexpr std::int64_t kReadBlock = 64 << 10;
