@@ -14,6 +14,7 @@ from ninfer.engine.engine import load_model
 from ninfer.engine.loaded_model import LoadedModel
 from tests.fixtures.seed import SEED
 from tests.fixtures.tiny_models import TinyFiles, TinyLlama, write_tiny_model
+from tests.python.engine.cached_models import STORAGES
 
 FAMILIES = ("hybrid", "llama")
 _SIZES: dict[str, Any] = {
@@ -27,7 +28,7 @@ _FRONTEND = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
 
 
 class ChattingModels:
-    """A cached model is loaded anew for who asks; a cold one once."""
+    """A cached model is loaded anew for who asks; a cold one once. All have the same storage, another one every run."""
 
     def __init__(self, root: Path) -> None:
         self._llama = root / "llama"
@@ -35,10 +36,14 @@ class ChattingModels:
         for file in _FRONTEND:
             shutil.copy(HYBRID_DIRECTORY / file, self._llama / file)
         self._cold: dict[str, LoadedModel] = {}
+        storage = sorted(STORAGES)[SEED % len(STORAGES)]
+        print(f"NINFER_TEST_SEED={SEED}, storage {storage}")
+        self._weights, self._kv_dtype = STORAGES[storage]
 
     def cached(self, family: str, **more: Any) -> LoadedModel:
         path = HYBRID_DIRECTORY if family == "hybrid" else self._llama
-        return load_model(path, EngineOptions(**{**_SIZES, **more}), datetime.now)
+        sizes = {**_SIZES, "weights": self._weights, "kv_dtype": self._kv_dtype}
+        return load_model(path, EngineOptions(**{**sizes, **more}), datetime.now)
 
     def cold(self, family: str) -> LoadedModel:
         if family not in self._cold:

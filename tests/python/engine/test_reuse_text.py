@@ -95,6 +95,21 @@ def test_five_conversations_take_turns(talk: TextTalk) -> None:
         talks = [talk.turn(messages) for messages in talks]
 
 
+def test_five_conversations_ask_at_once(talk: TextTalk) -> None:
+    """One more than there are lanes."""
+    talks = [[system(talk, 30 + number)] for number in range(5)]
+    for _ in range(3):
+        asked = [[*messages, {"role": "user", "content": talk.text(20)}] for messages in talks]
+        prompts = [talk.encoded(messages) for messages in asked]
+        answers = [talk.begin(prompt) for prompt in prompts]
+        talk.engine.warm.run()
+        for prompt, answer in zip(prompts, answers, strict=True):
+            talk.note(prompt, answer.finished.timings.cache_n)
+        heard = [talk.heard(prompt, answer) for prompt, answer in zip(prompts, answers, strict=True)]
+        talks = [[*messages, message] for messages, message in zip(asked, heard, strict=True)]
+    assert talk.engine.witness.wrong == []
+
+
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_tool_rounds_compute_one_round_each(make_talk: MakeTalk, family: str, client: str) -> None:
