@@ -91,7 +91,10 @@ class PlannedOpener:
         request.claim = self._parts.catalog.claim(
             request.id, request.key, choice.option.offer, choice.planned.frontier, replaces
         )
-        return request.claim is not None
+        if request.claim is None:
+            return False
+        request.claim.rewritten_from = request.boundaries.turn_rewrite
+        return True
 
     def _in_place_of_another(
         self, request: Request, loan: Loan | None, options: Sequence[StartOption]

@@ -35,13 +35,14 @@ class TextBoundaries:
     leading_end: Places
     turn_closure: Places
     response_replay: Places
+    turn_rewrite: Places
     markers: tuple[Places, ...]
 
     @property
     def places(self) -> list[int]:
         """All of them, unordered."""
-        several = (self.tools_end, self.leading_end, self.turn_closure, self.response_replay, *self.markers)
-        return [*self.messages.values(), *(place for places in several for place in places)]
+        single = (self.tools_end, self.leading_end, self.turn_closure, self.response_replay, self.turn_rewrite)
+        return [*self.messages.values(), *(place for places in (*single, *self.markers) for place in places)]
 
     def at(self, frontiers: Mapping[int, int]) -> PromptBoundaries:
         """Those that are token frontiers."""
@@ -57,6 +58,7 @@ class TextBoundaries:
             leading_end=frontier(self.leading_end),
             turn_closure=frontier(self.turn_closure),
             response_replay=frontier(self.response_replay),
+            turn_rewrite=frontier(self.turn_rewrite),
             markers=tuple(sorted(marked)),
         )
 
@@ -88,6 +90,7 @@ class _Finder:
             leading_end=self._places(leading),
             turn_closure=self._places(self._turn_closure(replay)),
             response_replay=self._places(replay),
+            turn_rewrite=self._places(self._turn_rewrite(replay)),
             markers=tuple(self._places(self._marked(marker, tools, replay)) for marker in self._prompt.markers),
         )
 
@@ -109,6 +112,14 @@ class _Finder:
             return None
         answer = self._messages.get(len(turn), replay)
         return answer if answer is not None and answer <= shared else self._snapped(shared)
+
+    def _turn_rewrite(self, replay: int | None) -> int | None:
+        messages = self._prompt.messages
+        if self._last_user is None or replay is None or self._last_user + 1 == len(messages):
+            return None
+        shared = self._shared([*messages, _says("assistant", self._answer), _says("user", self._other)])
+        place = None if shared is None or shared >= replay else self._snapped(shared)
+        return place if place is not None and place > self._messages.get(self._last_user, 0) else None
 
     def _leading_end(self) -> int | None:
         shared = self._shared([*self._prompt.messages[: self._leading], _says("user", self._other)])

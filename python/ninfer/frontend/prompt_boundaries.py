@@ -26,8 +26,10 @@ class PromptBoundaries:
     messages: ascending; only messages of which the beginning is known and exact, and none that begins the prompt.
     tools_end: behind the description of all tools. leading_end: behind the system messages that come first.
     turn_closure: what is before it stays when the open turn is closed by a later user message, whatever the client then
-    leaves out of the turn. response_replay: before the opening of the answer; the same prompt can be answered again
-    from there. markers: where the request itself said so. raw: token ids or plain text, which have no messages.
+    leaves out of the turn. turn_rewrite: where the first message of the open turn begins that the template itself shows
+    otherwise then (without its reasoning); None without one. response_replay: before the opening of the answer; the
+    same prompt can be answered again from there. markers: where the request itself said so. raw: token ids or plain
+    text, which have no messages.
     """
 
     messages: tuple[MessageBoundary, ...] = ()
@@ -35,6 +37,7 @@ class PromptBoundaries:
     leading_end: int | None = None
     turn_closure: int | None = None
     response_replay: int | None = None
+    turn_rewrite: int | None = None
     markers: tuple[int, ...] = ()
     raw: bool = False
 
@@ -47,7 +50,7 @@ class PromptBoundaries:
     @property
     def frontiers(self) -> list[int]:
         """Every frontier once, ascending."""
-        single = (self.tools_end, self.leading_end, self.turn_closure, self.response_replay)
+        single = (self.tools_end, self.leading_end, self.turn_closure, self.response_replay, self.turn_rewrite)
         found = {boundary.frontier for boundary in self.messages} | set(self.markers)
         return sorted(found.union(frontier for frontier in single if frontier is not None))
 

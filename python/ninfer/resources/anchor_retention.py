@@ -34,8 +34,8 @@ def endpoint_becomes_anchor(entries: Sequence[CatalogEntry], endpoint: CatalogEn
     return endpoint.frontier - (anchor.frontier if anchor else 0) >= ENDPOINT_ANCHOR_GAIN
 
 
-def rearranged(entries: Sequence[CatalogEntry], max_anchors: int) -> Rearrangement:
-    """entries: those that stand, by ascending frontier."""
+def rearranged(entries: Sequence[CatalogEntry], max_anchors: int, rewritten_from: int | None = None) -> Rearrangement:
+    """entries: those that stand, by ascending frontier. rewritten_from: see Claim."""
     current = {kind: deepest(entries, kind) for kind in CheckpointKind if kind is not CheckpointKind.LONG_ANCHOR}
     closure = current[CheckpointKind.TURN_CLOSURE]
     delete = set(_twins(entries))
@@ -45,8 +45,10 @@ def rearranged(entries: Sequence[CatalogEntry], max_anchors: int) -> Rearrangeme
         if entry.checkpoint in delete or any(entry is one for one in current.values()):
             continue
         if entry.kind is not CheckpointKind.LONG_ANCHOR:
-            # Within an open turn only the last round matters: nobody comes back to a round before it (C10).
-            if entry.kind is CheckpointKind.RESPONSE_REPLAY and closure and entry.frontier > closure.frontier:
+            # Within an open turn only the last round matters: nobody comes back to a round before it (C10), except
+            # to the one from which on the turn is another when it is closed.
+            inside = entry.kind is CheckpointKind.RESPONSE_REPLAY and closure and entry.frontier > closure.frontier
+            if inside and entry.frontier != rewritten_from:
                 delete.add(entry.checkpoint)
                 continue
             converted.add(entry.checkpoint)

@@ -36,7 +36,8 @@ class Claim:
     replaces: the owner that goes with the start, for its cell.
 
     consumed: what the catalog knew of a source that went with the start; it comes back if nothing is computed.
-    published: owners of the shared prefixes that the request has made.
+    published: owners of the shared prefixes that the request has made. rewritten_from: where the open turn of its
+    prompt will change once it is closed; set by who claims.
     """
 
     request_id: int
@@ -46,6 +47,7 @@ class Claim:
     deletes: frozenset[int] = frozenset()
     replaces: int | None = None
     state: ClaimState = ClaimState.CLAIMED
+    rewritten_from: int | None = field(default=None, init=False)
     consumed: CatalogEntry | None = field(default=None, init=False)
     published: frozenset[int] = field(default=frozenset(), init=False)
 

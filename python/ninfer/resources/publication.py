@@ -41,7 +41,7 @@ def adopt_capture(catalog: Catalog, claim: Claim, checkpoint: int, kind: Checkpo
     cell = catalog.cells[claim.cell_number]
     assert len(cell.free_rows()) >= _ROWS_FOR_CAPTURE, "capture_room was not asked"
     catalog.add_private(cell, checkpoint, kind).was_endpoint = was_endpoint
-    rearrange(catalog, cell)
+    rearrange(catalog, cell, claim.rewritten_from)
 
 
 def adopt_shared_capture(catalog: Catalog, claim: Claim, checkpoint: int, evidence: Evidence) -> None:
@@ -62,7 +62,7 @@ def adopt_finish(catalog: Catalog, claim: Claim, owner: int, kind: CheckpointKin
     entry.canonical = canonical if canonical < entry.frontier else None
     cell.move_to(CellState.IDLE)
     cell.used_at = catalog.next_epoch()
-    rearrange(catalog, cell)
+    rearrange(catalog, cell, claim.rewritten_from)
     catalog.note_marks(cell)
     if kind is CheckpointKind.SESSION_ENDPOINT:
         _classify(catalog, claim, cell)
@@ -85,10 +85,11 @@ def _classify(catalog: Catalog, claim: Claim, cell: Cell) -> None:
     cell.retention = RetentionClass.LIVE_SESSION if is_latest else RetentionClass.DISPOSABLE
 
 
-def rearrange(catalog: Catalog, cell: Cell) -> None:
-    """After a checkpoint has joined the cell: what it is for now, and which ones nobody needs any more."""
+def rearrange(catalog: Catalog, cell: Cell, rewritten_from: int | None = None) -> None:
+    """After a checkpoint has joined the cell: what it is for now, and which ones nobody needs any more.
+    rewritten_from: of the claim."""
     standing = cell.standing
-    change = rearranged(standing, catalog.options.max_long_anchors_per_continuation)
+    change = rearranged(standing, catalog.options.max_long_anchors_per_continuation, rewritten_from)
     for entry in standing:
         if entry.checkpoint in change.to_anchors:
             entry.was_endpoint = entry.kind is CheckpointKind.SESSION_ENDPOINT

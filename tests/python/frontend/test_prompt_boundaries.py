@@ -198,6 +198,30 @@ def test_an_empty_message_and_a_call_without_content_have_boundaries() -> None:
     assert encoded.boundaries.turn_closure is not None
 
 
+def test_a_turn_tells_from_where_closing_it_makes_it_another() -> None:
+    """The template shows what was thought since the last question only."""
+    thinking = CHATML.replace(
+        "+ m.content", "+ (m.thinking if m.thinking and loop.index0 > last.at else '') + m.content"
+    )
+    last = "{% for m in messages %}{% if m.role == 'user' %}{% set last.at = loop.index0 %}{% endif %}{% endfor %}"
+    template = _template(f"{{% set last = namespace(at=0) %}}{last}{thinking}")
+    rounds = [
+        _says("assistant", "call"),
+        _says("tool", "four"),
+        _says("assistant", "call again"),
+        _says("tool", "five"),
+    ]
+    turn = [_says("user", "one"), *rounds]
+    assert _encoded(template, [_says("user", "one")]).boundaries.turn_rewrite is None
+    assert _encoded(template, turn).boundaries.turn_rewrite is None
+    for place in (1, 3):
+        turn[place] = {**rounds[place - 1], "reasoning_content": "hm. "}
+        encoded = _encoded(template, turn)
+        starts = {start.message: start.frontier for start in encoded.boundaries.messages}
+        assert encoded.boundaries.turn_rewrite == starts[place]
+        turn[place] = rounds[place - 1]
+
+
 def test_markers_are_resolved_to_frontiers() -> None:
     parts = [{"type": "text", "text": "long document with words"}, {"type": "text", "text": " and the question"}]
     source = CHATML.replace(

@@ -37,6 +37,11 @@ def test_rounds_of_the_open_turn_go() -> None:
     assert not change.to_anchors
 
 
+def test_the_round_from_which_the_turn_will_be_another_stays() -> None:
+    change = rearranged(entries((10, CLOSURE), (20, REPLAY), (40, REPLAY), (60, REPLAY), (70, ENDPOINT)), 8, 40)
+    assert (change.to_delete, change.to_anchors) == ({1}, {2})
+
+
 def test_the_shallowest_automatic_anchor_is_replaced() -> None:
     change = rearranged(entries((10, ANCHOR), (20, ANCHOR), (30, ANCHOR), (40, ENDPOINT)), 2)
     assert change.to_delete == {0}
