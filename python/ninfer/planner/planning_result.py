@@ -14,6 +14,15 @@ class StopReason(enum.StrEnum):
 
     NO_PRESSURE = "no_pressure"
     """It fits, and nobody had to give anything up."""
+    QUEUE_EXHAUSTED = "queue_exhausted"
+    """The search has seen everything it had."""
+    TARGET_BUDGET = "target_budget"
+    EXPANSION_CAPACITY = "expansion_capacity"
+    """No place for more targets in the session."""
+    TIME_BUDGET = "time_budget"
+    WORK_BUDGET = "work_budget"
+    INSUFFICIENT_EXPECTED_GAIN = "insufficient_expected_gain"
+    """What is left would cost more, as far as estimates tell."""
     MAXIMAL = "maximal"
     """Nothing fits as it is: everything is given up that nobody protects, except the source."""
 

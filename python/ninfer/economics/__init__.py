@@ -1,0 +1,1 @@
+"""What things cost and what is worth keeping, in nanoseconds of this machine. Pure functions."""

@@ -1,0 +1,138 @@
+"""One option in a search: what its checkpoints are worth, and what its targets come to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from ninfer import native
+from ninfer.economics.machine_cost import Rows
+from ninfer.planner.cache_value import CacheValue
+from ninfer.planner.option_value import OptionValue, option_value
+from ninfer.planner.planning_problem import PlanningProblem
+from ninfer.planner.priced_target import PricedTarget
+from ninfer.planner.session_columns import ASSESSMENT, DEGRADATION, KINDS, RECOVERY, RELIEF, RESIDUAL
+from ninfer.planner.step_cover import Steps
+from ninfer.planner.step_prices import StepPrices, step_prices
+
+T = TypeVar("T")
+
+NO_STEPS: Rows = np.zeros((0, len(DEGRADATION)), dtype=np.int64)
+_EVICT = KINDS.index("evict")
+_NAME = [DEGRADATION[name] for name in ("kind", "owner", "checkpoint", "device_pages", "frontier")]
+
+
+class SearchSession(Protocol):
+    """What of native.PlanningSession a search uses."""
+
+    def degradations(self, target: int, /) -> Rows | native.Refusal: ...
+    def degrade(self, target: int, steps: list[native.Degradation], /) -> int | native.Refusal: ...
+    def assess_many(self, targets: list[int], /) -> tuple[Rows, Rows] | native.Refusal: ...
+    def baseline(self, option: int, /) -> Rows | native.Refusal: ...
+
+
+@dataclass(frozen=True)
+class OptionSearch:
+    """measured: what single steps from the identity really cost, by their names."""
+
+    session: SearchSession
+    problem: PlanningProblem
+    cache: CacheValue
+    option: int
+    identity: int
+    value: OptionValue
+    prices: StepPrices
+    measured: dict[bytes, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, session: SearchSession, problem: PlanningProblem, cache: CacheValue, option: int, identity: int
+    ) -> OptionSearch:
+        value = option_value(answered(session.baseline(option)), RECOVERY, problem.cost, cache)
+        prices = step_prices(value, problem.cost, problem.page_bytes, problem.image_bytes)
+        return cls(session, problem, cache, option, identity, value, prices)
+
+    def target(self, steps: Rows) -> int | None:
+        """None: steps that mean nothing together, or no place for more targets."""
+        found = self.session.degrade(self.identity, [_degradation(step) for step in steps])
+        return None if isinstance(found, native.Refusal) else found
+
+    def priced(self, asked: Sequence[tuple[int, Rows]]) -> list[PricedTarget]:
+        """Targets with their steps from the identity on."""
+        facts, recoveries = answered(self.session.assess_many([target for target, _ in asked]))
+        now = self.problem.cost.immediate(facts, ASSESSMENT)
+        prices = self.problem.cost.recovery(recoveries, RECOVERY)
+        after = self.value.savings_after(len(facts), recoveries, prices, RECOVERY)
+        loss = self.value.portfolio.future_loss(self.value.saving, after)
+        return [
+            PricedTarget(
+                option=self.option,
+                target=target,
+                steps=steps,
+                facts=facts[index],
+                now_ns=float(now[index]),
+                loss_ns=float(loss[index]),
+                affected=tuple(self.value.checkpoints[after[index] < self.value.saving].tolist()),
+                lacking=np.append(facts[index, RESIDUAL], self._cells_lacking(steps)),
+            )
+            for index, (target, steps) in enumerate(asked)
+        ]
+
+    def remember(self, single: PricedTarget, identity: PricedTarget) -> None:
+        """In a set, a step is taken to cost what it costs alone."""
+        self.measured[_name(single.steps[0])] = single.price - identity.price
+
+    def steps(self, parent: PricedTarget) -> Steps:
+        """What could help against what the target lacks."""
+        rows = answered(self.session.degradations(parent.target))
+        if parent.lacking[-1] > 0:
+            rows = np.concatenate([rows, self._evictions_for_a_cell(rows)])
+        frees = [row[_NAME[0]] == _EVICT and self._frees_cell(int(row[_NAME[1]])) for row in rows]
+        reliefs = np.column_stack([rows[:, RELIEF], np.array(frees, dtype=np.int64)])
+        prices = self.prices.of(rows)
+        if self.measured:
+            known = [self.measured.get(_name(row)) for row in rows]
+            prices = np.array([one if one is not None else price for one, price in zip(known, prices, strict=True)])
+        # What makes things better is taken at no price, but not for its own sake.
+        return Steps(rows, np.maximum(prices, 1.0), reliefs)
+
+    def _cells_lacking(self, steps: Rows) -> int:
+        if not self.problem.options[self.option].needs_cell:
+            return 0
+        evicted = steps[steps[:, DEGRADATION["kind"]] == _EVICT, DEGRADATION["owner"]]
+        return 1 - self.cache.free_cells - sum(self._frees_cell(int(owner)) for owner in evicted)
+
+    def _frees_cell(self, owner: int) -> bool:
+        return owner in self.cache.owners and self.cache.owners[owner].frees_cell
+
+    def _evictions_for_a_cell(self, listed: Rows) -> Rows:
+        """Of owners that have nothing of what the program lacks, but a place in the catalog."""
+        out = set(listed[listed[:, DEGRADATION["kind"]] == _EVICT, DEGRADATION["owner"]].tolist())
+        out |= {self._source_owner(), *self.problem.protected_owners}
+        owners = [owner for owner in self.value.owners.tolist() if owner not in out and self._frees_cell(owner)]
+        rows = np.zeros((len(owners), len(DEGRADATION)), dtype=np.int64)
+        rows[:, DEGRADATION["kind"]] = _EVICT
+        rows[:, DEGRADATION["owner"]] = owners
+        return rows
+
+    def _source_owner(self) -> int:
+        at = np.flatnonzero(self.value.checkpoints == self.problem.options[self.option].candidate.checkpoint)
+        return int(self.value.owner_of_row[at[0]]) if len(at) else 0
+
+
+def _name(step: Rows) -> bytes:
+    return step[_NAME].tobytes()
+
+
+def _degradation(step: Rows) -> native.Degradation:
+    kind, owner, checkpoint, device_pages, frontier = step[_NAME].tolist()
+    return native.Degradation(KINDS[kind], owner, checkpoint, device_pages, frontier)
+
+
+def answered(result: T | native.Refusal) -> T:
+    """Of the session's own targets at its own revision: a refusal here would be a bug."""
+    assert not isinstance(result, native.Refusal), str(result)
+    return result

@@ -1,0 +1,45 @@
+"""Everything that one planning of an admission depends on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from ninfer import native
+from ninfer.economics.machine_cost import MachineCost
+from ninfer.planner.cache_value import CacheValue
+
+
+@dataclass(frozen=True)
+class SearchBudget:
+    """targets: that are assessed beyond identities. first_s: time for a search, renewed once to most_s while a better
+    target is to be expected; None: no limit on time, so that the same problem has the same answer (D-27)."""
+
+    targets: int = 256
+    first_s: float | None = 0.002
+    most_s: float = 0.010
+
+
+@dataclass(frozen=True)
+class PlanningOption:
+    """needs_cell: it ends in a private continuation of its own. is_bound: it continues the session's present one."""
+
+    candidate: native.AdmissionCandidate
+    publication: native.Publication
+    needs_cell: bool = False
+    is_bound: bool = False
+
+
+@dataclass(frozen=True)
+class PlanningProblem:
+    """options: root first, then in the order in which they are wanted. value: asked only under pressure."""
+
+    options: Sequence[PlanningOption]
+    protected_owners: Sequence[int]
+    value: Callable[[], CacheValue]
+    cost: MachineCost
+    page_bytes: int
+    image_bytes: int
+    budget: SearchBudget = field(default_factory=SearchBudget)
+    clock: Callable[[], float] = time.perf_counter
