@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from ninfer.cli.calibrate import calibrate
 from ninfer.cli.chat import chat
 from ninfer.cli.doctor import doctor
 from ninfer.cli.models import models_app
@@ -15,6 +16,7 @@ app = typer.Typer(
 )
 app.command("chat")(chat)
 app.command("run")(run_prompt)
+app.command("calibrate")(calibrate)
 app.command("doctor")(doctor)
 app.add_typer(models_app, name="models")
 

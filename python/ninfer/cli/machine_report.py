@@ -36,11 +36,16 @@ def machine_report(environment: Mapping[str, str], host: str, port: int) -> dict
     }
 
 
+def processor_name() -> str:
+    """As it calls itself."""
+    names = _values(Path("/proc/cpuinfo"), "model name")
+    return names[0] if names else platform.machine()
+
+
 def _cpu() -> dict[str, Any]:
     supported = native.supported_cpu_isas()
-    names = _values(Path("/proc/cpuinfo"), "model name")
     return {
-        "name": names[0] if names else platform.machine(),
+        "name": processor_name(),
         "physical_cores": physical_cores(),
         "logical_cpus": len(os.sched_getaffinity(0)),
         "instruction_sets": supported,
