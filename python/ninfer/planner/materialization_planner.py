@@ -1,17 +1,20 @@
 """How one request starts: the deepest source that fits as things are, else what fits if the cache is given up.
 
-First every candidate's identity target is assessed, which costs microseconds; if one fits, planning is over. Else the
-maximal targets, in which everything goes that nobody protects, from the deepest candidate to root: a source stays as
-long as it fits beside its request, and root is what always answers whether the request can run now.
+First every candidate's identity target is assessed, which costs microseconds; if the deepest fits, planning is over.
+Else what fits is compared with what deeper ones would cost the others (pressure_search.py). What a search finds nothing
+for has the maximal targets, in which everything goes that nobody protects, from the deepest candidate to root: a source
+stays as long as it fits beside its request, and root is what always answers whether the request can run now.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from ninfer.planner.planning_result import PermanentlyInfeasible, Planned, StopReason, TemporarilyBlocked
 from ninfer.planner.planning_session import Assessment, Candidate, PlanT, PublicationT, RefusalFacts, Session, StepT
+from ninfer.planner.pressure_search import Choice, PressureSearch
 
 T = TypeVar("T")
 
@@ -22,9 +25,11 @@ def plan_materialization(
     publications: Sequence[PublicationT],
     protected_owners: Sequence[int],
     always: Sequence[StepT] = (),
+    pressure: PressureSearch | None = None,
 ) -> Planned[PlanT] | TemporarilyBlocked | PermanentlyInfeasible:
     """candidates: root first, then in the order in which they are wanted; publications: one admission for each. always:
-    steps down that every target takes; what cannot be made with them is not made."""
+    steps down that every target takes; what cannot be made with them is not made. pressure: on the same session; None:
+    nobody gives anything up for a deeper start than fits."""
     assert candidates and candidates[0].is_root and len(candidates) == len(publications), len(publications)
     refusal = session.open(publications, protected_owners)
     if refusal is not None:
@@ -40,8 +45,13 @@ def plan_materialization(
         there = list(identities)
     found = {option: _answered(session.assess(identities[option])) for option in there}
     chosen = _deepest_feasible(candidates, found)
+    searched = None if pressure is None else _searched(pressure, candidates, identities, found, chosen)
+    if searched is not None:
+        target = searched.target, searched.needs_transfer
+        planned = _planned(session, candidates, there, searched.option, target, searched.stop_reason)
+        return replace(planned, explanation=searched.explanation)
     if chosen is not None:
-        target = identities[chosen], found[chosen]
+        target = identities[chosen], found[chosen].status == "needs_transfer"
         return _planned(session, candidates, there, chosen, target, StopReason.NO_PRESSURE)
     root = found[0]
     if root.status == "permanently_infeasible":
@@ -51,6 +61,28 @@ def plan_materialization(
     return _maximal(session, candidates, there)
 
 
+def _searched(
+    pressure: PressureSearch,
+    candidates: Sequence[Candidate],
+    identities: Mapping[int, int],
+    found: Mapping[int, Assessment],
+    chosen: int | None,
+) -> Choice | None:
+    """Asked only if somebody's giving way can make a deeper start possible than fits, or any start at all. Of one
+    source the last use alone is worth that: the others are wanted only where they cost nothing."""
+    depth = -1 if chosen is None else candidates[chosen].frontier
+    last_use = {candidates[option].checkpoint: option for option in identities}
+    expandable = [
+        option
+        for option in last_use.values()
+        if not found[option].feasible and found[option].is_short_of_cache and candidates[option].frontier > depth
+    ]
+    if not expandable:
+        return None
+    asked = sorted({*expandable, *([] if chosen is None else [chosen])})
+    return pressure.choose({option: identities[option] for option in asked})
+
+
 def _maximal(
     session: Session[PublicationT, PlanT, StepT], candidates: Sequence[Candidate], options: Sequence[int]
 ) -> Planned[PlanT] | TemporarilyBlocked:
@@ -58,7 +90,7 @@ def _maximal(
         target = _answered(session.maximal(option))
         found = _answered(session.assess(target))
         if found.feasible:
-            return _planned(session, candidates, options, option, (target, found), StopReason.MAXIMAL)
+            return _planned(session, candidates, options, option, (target, found.status == "needs_transfer"), StopReason.MAXIMAL)
     return TemporarilyBlocked(_why(found))
 
 
@@ -80,10 +112,10 @@ def _planned(
     candidates: Sequence[Candidate],
     there: Sequence[int],
     option: int,
-    target: tuple[int, Assessment],
+    target: tuple[int, bool],
     stop_reason: StopReason,
 ) -> Planned[PlanT]:
-    """there: the options that were assessed."""
+    """there: the options that were assessed. target: and whether it needs transfers."""
     frontier = candidates[option].frontier
     refused = coming = 0
     for other, candidate in enumerate(candidates):
@@ -96,7 +128,7 @@ def _planned(
         plan=_answered(session.seal(target[0])),
         candidate=option,
         frontier=frontier,
-        needs_transfer=target[1].status == "needs_transfer",
+        needs_transfer=target[1],
         stop_reason=stop_reason,
         refused=refused if refused > frontier else 0,
         coming=coming if coming > frontier else 0,

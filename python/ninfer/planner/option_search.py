@@ -10,13 +10,13 @@ import numpy as np
 
 from ninfer import native
 from ninfer.economics.machine_cost import Rows
-from ninfer.planner.cache_value import CacheValue
 from ninfer.planner.option_value import OptionValue, option_value
 from ninfer.planner.planning_problem import PlanningProblem
 from ninfer.planner.priced_target import PricedTarget
 from ninfer.planner.session_columns import ASSESSMENT, DEGRADATION, KINDS, RECOVERY, RELIEF, RESIDUAL
 from ninfer.planner.step_cover import Steps
 from ninfer.planner.step_prices import StepPrices, step_prices
+from ninfer.resources.cache_value import CacheValue
 
 T = TypeVar("T")
 

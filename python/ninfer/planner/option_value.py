@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ninfer.economics.machine_cost import MachineCost, Rows
 from ninfer.economics.portfolio import Indices, Portfolio
 from ninfer.economics.transfer_cost import Numbers
-from ninfer.planner.cache_value import CacheValue, OwnerValue
+from ninfer.resources.cache_value import CacheValue, OwnerValue
 
 _WORTHLESS = OwnerValue(weight=0.0)
 
@@ -63,11 +63,13 @@ def option_value(recoveries: Rows, columns: dict[str, int], cost: MachineCost, v
     np.minimum.at(recovery, row, prices)
     frontier = recoveries[first, columns["frontier"]]
     owners, owner = np.unique(recoveries[first, columns["owner"]], return_inverse=True)
+    rebuild = cost.prefill.of(np.zeros(len(frontier)), frontier)
+    rebuild[np.isin(checkpoints, list(value.worthless))] = 0.0
     place = {int(checkpoint): index for index, checkpoint in enumerate(checkpoints)}
     portfolio = Portfolio(
         owner=owner.astype(np.int64),
         weight=np.array([value.owners.get(int(one), _WORTHLESS).weight for one in owners], dtype=np.float64),
-        rebuild=cost.prefill.of(np.zeros(len(frontier)), frontier),
+        rebuild=rebuild,
         demands=tuple(_rows(place, demand) for demand in value.demands),
         credited=_rows(place, value.credited),
     )

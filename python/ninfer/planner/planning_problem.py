@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from ninfer import native
 from ninfer.economics.machine_cost import MachineCost
-from ninfer.planner.cache_value import CacheValue
+from ninfer.resources.cache_value import CacheValue
 
 
 @dataclass(frozen=True)

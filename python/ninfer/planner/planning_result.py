@@ -28,11 +28,25 @@ class StopReason(enum.StrEnum):
 
 
 @dataclass(frozen=True)
+class Explanation:
+    """Why under pressure this target was chosen. targets: how many were assessed; now_ns: until the prompt is computed;
+    loss_ns: what the cache is worth less then; steps: how many of each kind; affected: checkpoints that save less;
+    cost_source: "generic" or "calibrated"."""
+
+    targets: int
+    now_ns: float
+    loss_ns: float
+    steps: dict[str, int]
+    affected: int
+    cost_source: str
+
+
+@dataclass(frozen=True)
 class Planned(Generic[PlanT]):
     """plan: sealed, of candidates[candidate]. needs_transfer: copies take their time.
 
     refused: the deepest frontier that did not fit, coming: the deepest one whose copy is still on its way; 0 if nothing
-    of the kind is deeper than the chosen one.
+    of the kind is deeper than the chosen one. explanation: of a search.
     """
 
     plan: PlanT
@@ -42,6 +56,7 @@ class Planned(Generic[PlanT]):
     stop_reason: StopReason
     refused: int = 0
     coming: int = 0
+    explanation: Explanation | None = None
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ninfer.economics.machine_cost import Rows
-from ninfer.planner.cache_value import CacheValue
 from ninfer.planner.session_columns import ASSESSMENT, FEASIBLE
+from ninfer.resources.cache_value import CacheValue
 
 
 @dataclass(frozen=True)

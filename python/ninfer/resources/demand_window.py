@@ -24,6 +24,10 @@ class DemandWindow:
     def record(self, domain: Domain, keys: Iterable[PrefixKey]) -> None:
         self._demands.append((domain, frozenset(keys)))
 
+    def keys(self) -> list[frozenset[PrefixKey]]:
+        """Of each request, the oldest first."""
+        return [keys for _, keys in self._demands]
+
     def named_by_others(self, domain: Domain | None, keys: Iterable[PrefixKey]) -> frozenset[PrefixKey]:
         """Those of the keys that another domain has named as well. None: a domain that nobody has."""
         named: set[PrefixKey] = set()

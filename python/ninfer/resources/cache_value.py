@@ -22,12 +22,13 @@ class CacheValue:
     """owners: by handle; who is not there is worth nothing.
 
     demands: of each observed request the checkpoints that it could have used. credited: those with a shared credit, of
-    one frontier and digest one. hit_at: epoch of a checkpoint's last observed hit. free_cells: for private
-    continuations.
+    one frontier and digest one. hit_at: epoch of a checkpoint's last observed hit. worthless: checkpoints that
+    serve nobody any more. free_cells: for private continuations.
     """
 
     owners: Mapping[int, OwnerValue] = field(default_factory=dict)
     demands: tuple[frozenset[int], ...] = ()
     credited: frozenset[int] = frozenset()
     hit_at: Mapping[int, int] = field(default_factory=dict)
+    worthless: frozenset[int] = frozenset()
     free_cells: int = 1 << 30
