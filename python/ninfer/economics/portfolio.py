@@ -17,6 +17,16 @@ Indices = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
+class NewCheckpoint:
+    """What is about to be published for everybody. saving: as it will be kept; demands: numbers of those that it
+    matches; credited: whether its client wants it kept."""
+
+    saving: float
+    demands: frozenset[int] = frozenset()
+    credited: bool = False
+
+
+@dataclass(frozen=True)
 class Portfolio:
     """n checkpoints of m owners.
 
@@ -46,6 +56,14 @@ class Portfolio:
                 value = value + saving[..., matching].max(axis=-1)
         return np.asarray(value, dtype=np.float64)
 
+    def public_value_with(self, saving: Numbers, new: NewCheckpoint) -> Numbers:
+        """The same if one more checkpoint was there."""
+        value = saving[..., self.credited].sum(axis=-1) + new.saving * new.credited
+        for number, matching in enumerate(self.demands):
+            least = new.saving if number in new.demands else 0.0
+            value = value + saving[..., matching].max(axis=-1, initial=least)
+        return np.asarray(value, dtype=np.float64)
+
     def private_loss(self, before: Numbers, after: Numbers) -> Numbers:
         """f64 [...]: of each owner its worst lost saving, by its weight. before: f64 [n]; after: f64 [..., n]."""
         lost = np.maximum(0.0, before - after)
@@ -61,8 +79,9 @@ class Portfolio:
         public = self.public_value(before) - self.public_value(after)
         return np.maximum(0.0, public) + self.private_loss(before, after)
 
-    def net_gain(self, before: Numbers, after: Numbers, immediate: Numbers) -> Numbers:
+    def net_gain(self, before: Numbers, after: Numbers, new: NewCheckpoint, immediate: Numbers) -> Numbers:
         """Of publishing for everybody, against doing without; only what is above 0 is worth it. Doubt is no gain: what
         is not finite counts as minus infinity."""
-        gain = self.public_value(after) - self.public_value(before) - self.private_loss(before, after) - immediate
+        public = self.public_value_with(after, new) - self.public_value(before)
+        gain = public - self.private_loss(before, after) - immediate
         return np.where(np.isfinite(gain), gain, -np.inf)

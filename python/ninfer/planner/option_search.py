@@ -10,8 +10,9 @@ import numpy as np
 
 from ninfer import native
 from ninfer.economics.machine_cost import Rows
+from ninfer.economics.transfer_cost import Numbers
 from ninfer.planner.option_value import OptionValue, option_value
-from ninfer.planner.planning_problem import PlanningProblem
+from ninfer.planner.planning_problem import PlanningOption, PlanningProblem
 from ninfer.planner.priced_target import PricedTarget
 from ninfer.planner.session_columns import ASSESSMENT, DEGRADATION, KINDS, RECOVERY, RELIEF, RESIDUAL
 from ninfer.planner.step_cover import Steps
@@ -63,10 +64,10 @@ class OptionSearch:
     def priced(self, asked: Sequence[tuple[int, Rows]]) -> list[PricedTarget]:
         """Targets with their steps from the identity on."""
         facts, recoveries = answered(self.session.assess_many([target for target, _ in asked]))
-        now = self.problem.cost.immediate(facts, ASSESSMENT)
+        now = self.problem.cost.immediate(facts, ASSESSMENT) * (1 + self.asked.waiting)
         prices = self.problem.cost.recovery(recoveries, RECOVERY)
         after = self.value.savings_after(len(facts), recoveries, prices, RECOVERY)
-        loss = self.value.portfolio.future_loss(self.value.saving, after)
+        loss = self._loss(after)
         return [
             PricedTarget(
                 option=self.option,
@@ -76,10 +77,21 @@ class OptionSearch:
                 now_ns=float(now[index]),
                 loss_ns=float(loss[index]),
                 affected=tuple(self.value.checkpoints[after[index] < self.value.saving].tolist()),
-                lacking=np.append(facts[index, RESIDUAL], self._cells_lacking(steps)),
+                lacking=np.append(facts[index, RESIDUAL], self._places_lacking(steps)),
             )
             for index, (target, steps) in enumerate(asked)
         ]
+
+    @property
+    def asked(self) -> PlanningOption:
+        return self.problem.options[self.option]
+
+    def _loss(self, after: Numbers) -> Numbers:
+        """What the cache is worth less; of a capture for everybody also negative."""
+        before, portfolio = self.value.saving, self.value.portfolio
+        if self.asked.new is None:
+            return portfolio.future_loss(before, after)
+        return -portfolio.net_gain(before, after, self.asked.new, np.zeros(len(after)))
 
     def remember(self, single: PricedTarget, identity: PricedTarget) -> None:
         """In a set, a step is taken to cost what it costs alone."""
@@ -89,8 +101,8 @@ class OptionSearch:
         """What could help against what the target lacks."""
         rows = answered(self.session.degradations(parent.target))
         if parent.lacking[-1] > 0:
-            rows = np.concatenate([rows, self._evictions_for_a_cell(rows)])
-        frees = [row[_NAME[0]] == _EVICT and self._frees_cell(int(row[_NAME[1]])) for row in rows]
+            rows = np.concatenate([rows, self._evictions_for_a_place(rows)])
+        frees = [row[_NAME[0]] == _EVICT and self._frees_place(int(row[_NAME[1]])) for row in rows]
         reliefs = np.column_stack([rows[:, RELIEF], np.array(frees, dtype=np.int64)])
         prices = self.prices.of(rows)
         if self.measured:
@@ -99,27 +111,27 @@ class OptionSearch:
         # What makes things better is taken at no price, but not for its own sake.
         return Steps(rows, np.maximum(prices, 1.0), reliefs)
 
-    def _cells_lacking(self, steps: Rows) -> int:
-        if not self.problem.options[self.option].needs_cell:
+    def _places_lacking(self, steps: Rows) -> int:
+        if not self.asked.needs_place:
             return 0
         evicted = steps[steps[:, DEGRADATION["kind"]] == _EVICT, DEGRADATION["owner"]]
-        return 1 - self.cache.free_cells - sum(self._frees_cell(int(owner)) for owner in evicted)
+        return 1 - self.cache.free_places - sum(self._frees_place(int(owner)) for owner in evicted)
 
-    def _frees_cell(self, owner: int) -> bool:
-        return owner in self.cache.owners and self.cache.owners[owner].frees_cell
+    def _frees_place(self, owner: int) -> bool:
+        return owner in self.cache.owners and self.cache.owners[owner].frees_place
 
-    def _evictions_for_a_cell(self, listed: Rows) -> Rows:
+    def _evictions_for_a_place(self, listed: Rows) -> Rows:
         """Of owners that have nothing of what the program lacks, but a place in the catalog."""
         out = set(listed[listed[:, DEGRADATION["kind"]] == _EVICT, DEGRADATION["owner"]].tolist())
         out |= {self._source_owner(), *self.problem.protected_owners}
-        owners = [owner for owner in self.value.owners.tolist() if owner not in out and self._frees_cell(owner)]
+        owners = [owner for owner in self.value.owners.tolist() if owner not in out and self._frees_place(owner)]
         rows = np.zeros((len(owners), len(DEGRADATION)), dtype=np.int64)
         rows[:, DEGRADATION["kind"]] = _EVICT
         rows[:, DEGRADATION["owner"]] = owners
         return rows
 
     def _source_owner(self) -> int:
-        at = np.flatnonzero(self.value.checkpoints == self.problem.options[self.option].candidate.checkpoint)
+        at = np.flatnonzero(self.value.checkpoints == self.asked.source)
         return int(self.value.owner_of_row[at[0]]) if len(at) else 0
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from ninfer import native
 from ninfer.economics.machine_cost import MachineCost
+from ninfer.economics.portfolio import NewCheckpoint
 from ninfer.resources.cache_value import CacheValue
 
 
@@ -23,12 +24,18 @@ class SearchBudget:
 
 @dataclass(frozen=True)
 class PlanningOption:
-    """needs_cell: it ends in a private continuation of its own. is_bound: it continues the session's present one."""
+    """source: the checkpoint from which an admission starts, 0 for root or no admission. needs_place: it ends in a
+    continuation or a shared prefix of its own. is_bound: it continues the session's present one.
 
-    candidate: native.AdmissionCandidate
+    new: of a capture for everybody; what it costs now then counts for `waiting` requests and itself.
+    """
+
     publication: native.Publication
-    needs_cell: bool = False
+    source: int = 0
+    needs_place: bool = False
     is_bound: bool = False
+    new: NewCheckpoint | None = None
+    waiting: int = 0
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,10 @@ class Explanation:
     affected: int
     cost_source: str
 
+    @property
+    def price_ns(self) -> float:
+        return self.now_ns + self.loss_ns
+
 
 @dataclass(frozen=True)
 class Planned(Generic[PlanT]):

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 @dataclass(frozen=True, slots=True)
 class OwnerValue:
     """weight: of its next use (E3), 0 for a shared prefix. used_at: epoch of its last hit or publication. is_bound: a
-    session's present continuation. frees_cell: evicted, it leaves a place for another private continuation."""
+    session's present continuation. frees_place: evicted, it leaves a place for another private continuation."""
 
     weight: float
     used_at: int = 0
     is_bound: bool = False
-    frees_cell: bool = True
+    frees_place: bool = True
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class CacheValue:
 
     demands: of each observed request the checkpoints that it could have used. credited: those with a shared credit, of
     one frontier and digest one. hit_at: epoch of a checkpoint's last observed hit. worthless: checkpoints that
-    serve nobody any more. free_cells: for private continuations.
+    serve nobody any more. free_places: for private continuations.
     """
 
     owners: Mapping[int, OwnerValue] = field(default_factory=dict)
@@ -31,4 +31,4 @@ class CacheValue:
     credited: frozenset[int] = frozenset()
     hit_at: Mapping[int, int] = field(default_factory=dict)
     worthless: frozenset[int] = frozenset()
-    free_cells: int = 1 << 30
+    free_places: int = 1 << 30

@@ -22,7 +22,7 @@ def cache_value(catalog: Catalog) -> CacheValue:
         credited=_credited(catalog),
         hit_at={checkpoint: at for at, matching in enumerate(demands) for checkpoint in matching},
         worthless=frozenset(catalog.doomed),
-        free_cells=catalog.cells.free_count,
+        free_places=catalog.cells.free_count,
     )
 
 
@@ -35,7 +35,7 @@ def _private(catalog: Catalog) -> dict[int, OwnerValue]:
 
 
 def _shared(catalog: Catalog) -> dict[int, OwnerValue]:
-    return {prefix.owner: OwnerValue(0.0, prefix.used_at, frees_cell=False) for prefix in catalog.shared}
+    return {prefix.owner: OwnerValue(0.0, prefix.used_at, frees_place=False) for prefix in catalog.shared}
 
 
 def _credited(catalog: Catalog) -> frozenset[int]:

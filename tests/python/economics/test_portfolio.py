@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from ninfer.economics.portfolio import Portfolio
+from ninfer.economics.portfolio import NewCheckpoint, Portfolio
 from tests.fixtures.seed import SEED
 
 
@@ -51,14 +51,20 @@ def test_values_are_the_sums_of_the_design(case: int) -> None:
     assert portfolio.private_loss(found[0], found[1:]) == pytest.approx(private)
     lost = [max(0.0, public[0] - now) + loss for now, loss in zip(public[1:], private, strict=True)]
     assert portfolio.future_loss(found[0], found[1:]) == pytest.approx(lost)
-    gain = [now - public[0] - loss - 7.0 for now, loss in zip(public[1:], private, strict=True)]
-    assert portfolio.net_gain(found[0], found[1:], np.array([7.0, 7.0])) == pytest.approx(gain)
+    new = NewCheckpoint(dice.uniform(0, 100), frozenset(dice.sample(range(5), 2)), dice.random() < 0.5)
+    with_new = []
+    for saving in targets:
+        wanted = [[*one, n] if number in new.demands else one for number, one in enumerate(demands)]
+        with_new.append(naive_public([*saving, new.saving], wanted, [*credited, *([n] if new.credited else [])]))
+    gain = [now - public[0] - loss - 7.0 for now, loss in zip(with_new, private, strict=True)]
+    assert portfolio.net_gain(found[0], found[1:], new, np.array([7.0, 7.0])) == pytest.approx(gain)
 
 
 def test_what_is_not_finite_is_no_gain() -> None:
     none = np.zeros(0, dtype=np.int64)
     portfolio = Portfolio(np.array([0]), np.array([1.0]), np.array([5.0]), (), none)
-    gain = portfolio.net_gain(np.array([0.0]), np.array([[5.0], [5.0]]), np.array([np.inf, np.nan]))
+    wasted = np.array([np.inf, np.nan])
+    gain = portfolio.net_gain(np.array([0.0]), np.array([[5.0], [5.0]]), NewCheckpoint(1e9, frozenset(), True), wasted)
     assert gain.tolist() == [-np.inf, -np.inf]
 
 
