@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from ninfer.economics.portfolio import NewCheckpoint, Portfolio
+from ninfer.economics.prefill_cost import PrefillCost
+from ninfer.economics.transfer_cost import TransferCost
 from tests.fixtures.seed import SEED
 
 
@@ -75,3 +77,27 @@ def test_nested_prefixes_count_once_for_a_request() -> None:
     assert portfolio.public_value(np.array([10.0, 20.0, 50.0])) == 100.0
     assert portfolio.future_loss(np.array([10.0, 20.0, 50.0]), np.array([0.0, 20.0, 50.0])) == 0.0
     assert portfolio.future_loss(np.array([10.0, 20.0, 50.0]), np.array([10.0, 20.0, 0.0])) == 60.0
+
+
+@pytest.mark.parametrize(
+    ("page_ms", "expected"),
+    [
+        (1, {"A goes": 208, "B goes": 26, "C goes": 41.4, "A to Host": 34, "B to Host": 4, "C to Host": 8}),
+        (10, {"A goes": 208, "B goes": 26, "C goes": 41.4, "A to Host": 228, "B to Host": 40, "C to Host": 61.4}),
+    ],
+)
+def test_the_example_of_the_design_page(page_ms: float, expected: dict[str, float]) -> None:
+    """docs/design/planner_and_value.md: 2 pages are moved, or an owner goes."""
+    copy = TransferCost(0, page_ms * 1e6, 0)
+    prefill = PrefillCost(1e6, 1e5, 0)
+    rebuild = prefill.of([0, 0, 0], [120, 250, 128])
+    weight = np.array([16.0, 1.0, 0.0])
+    demands = tuple(np.array([2]) for _ in range(3))
+    portfolio = Portfolio(np.arange(3), weight, rebuild, demands)
+    before = portfolio.saving(np.zeros(3))
+    found = {}
+    for owner, name in enumerate("ABC"):
+        for what, recovery, now in (("goes", rebuild[owner], 0.0), ("to Host", copy.of(2, 0), copy.of(2, 0))):
+            after = portfolio.saving(np.where(np.arange(3) == owner, recovery, 0.0))
+            found[f"{name} {what}"] = float(now + portfolio.future_loss(before, after)) / 1e6
+    assert found == pytest.approx(expected)
