@@ -23,6 +23,8 @@ T = TypeVar("T")
 
 NO_STEPS: Rows = np.zeros((0, len(DEGRADATION)), dtype=np.int64)
 _EVICT = KINDS.index("evict")
+# Steps after which everything is still there.
+_KEEPING = [KINDS.index(kind) for kind in ("drop_host_pages", "drop_host_image", "pages_to_host", "image_to_host")]
 _NAME = [DEGRADATION[name] for name in ("kind", "owner", "checkpoint", "device_pages", "frontier")]
 
 
@@ -35,9 +37,10 @@ class SearchSession(Protocol):
     def baseline(self, option: int, /) -> Rows | native.Refusal: ...
 
 
-@dataclass(frozen=True)
+@dataclass
 class OptionSearch:
-    """measured: what single steps from the identity really cost, by their names."""
+    """measured: what single steps from the identity really cost, by their names. losable: owners of which something may
+    be lost; None: of all."""
 
     session: SearchSession
     problem: PlanningProblem
@@ -47,6 +50,7 @@ class OptionSearch:
     value: OptionValue
     prices: StepPrices
     measured: dict[bytes, float] = field(default_factory=dict)
+    losable: set[int] | None = None
 
     @classmethod
     def of(
@@ -102,6 +106,9 @@ class OptionSearch:
         rows = answered(self.session.degradations(parent.target))
         if parent.lacking[-1] > 0:
             rows = np.concatenate([rows, self._evictions_for_a_place(rows)])
+        if self.losable is not None:
+            keeps = np.isin(rows[:, DEGRADATION["kind"]], _KEEPING)
+            rows = rows[keeps | np.isin(rows[:, DEGRADATION["owner"]], list(self.losable))]
         frees = [row[_NAME[0]] == _EVICT and self._frees_place(int(row[_NAME[1]])) for row in rows]
         reliefs = np.column_stack([rows[:, RELIEF], np.array(frees, dtype=np.int64)])
         prices = self.prices.of(rows)
@@ -123,12 +130,17 @@ class OptionSearch:
     def _evictions_for_a_place(self, listed: Rows) -> Rows:
         """Of owners that have nothing of what the program lacks, but a place in the catalog."""
         out = set(listed[listed[:, DEGRADATION["kind"]] == _EVICT, DEGRADATION["owner"]].tolist())
-        out |= {self._source_owner(), *self.problem.protected_owners}
-        owners = [owner for owner in self.value.owners.tolist() if owner not in out and self._frees_place(owner)]
+        owners = [owner for owner in self.evictable() if owner not in out and self._frees_place(owner)]
         rows = np.zeros((len(owners), len(DEGRADATION)), dtype=np.int64)
         rows[:, DEGRADATION["kind"]] = _EVICT
         rows[:, DEGRADATION["owner"]] = owners
         return rows
+
+    def evictable(self) -> list[int]:
+        """Owners that a target may do without, the least recently used first."""
+        out = {self._source_owner(), *self.problem.protected_owners}
+        owners = [owner for owner in self.value.owners.tolist() if owner not in out]
+        return sorted(owners, key=lambda owner: self.cache.owners[owner].used_at if owner in self.cache.owners else -1)
 
     def _source_owner(self) -> int:
         at = np.flatnonzero(self.value.checkpoints == self.asked.source)

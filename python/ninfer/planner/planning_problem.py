@@ -40,7 +40,8 @@ class PlanningOption:
 
 @dataclass(frozen=True)
 class PlanningProblem:
-    """options: root first, then in the order in which they are wanted. value: asked only under pressure."""
+    """options: root first, then in the order in which they are wanted. value: asked only under pressure. by_recency:
+    only the least recently used owners are lost, as few of them as must be (D-26)."""
 
     options: Sequence[PlanningOption]
     protected_owners: Sequence[int]
@@ -49,4 +50,5 @@ class PlanningProblem:
     page_bytes: int
     image_bytes: int
     budget: SearchBudget = field(default_factory=SearchBudget)
+    by_recency: bool = False
     clock: Callable[[], float] = time.perf_counter

@@ -18,6 +18,7 @@ from ninfer.planner.option_search import NO_STEPS, OptionSearch, SearchSession
 from ninfer.planner.planning_problem import PlanningProblem
 from ninfer.planner.planning_result import StopReason
 from ninfer.planner.priced_target import PricedTarget
+from ninfer.planner.recency_ladder import RecencyLadder
 from ninfer.planner.step_cover import Steps, cover, least
 
 _BATCH = 8
@@ -59,6 +60,8 @@ class TargetSearch:
         self._options[option] = search
         [found] = search.priced([(identity, NO_STEPS)])
         if not found.feasible:
+            if self._problem.by_recency:
+                self._climb(search)
             self._probe(search, found)
         self._meet([found])
 
@@ -66,6 +69,15 @@ class TargetSearch:
         reason = self._follow()
         self._lighten()
         return reason
+
+    def _climb(self, search: OptionSearch) -> None:
+        ladder = RecencyLadder(search)
+        lowest = ladder.lowest()
+        if lowest is not None:
+            rung, target = lowest
+            search.losable = set(ladder.oldest[:rung])
+            self._seen.add(target.target)
+            self._meet([target])
 
     def _probe(self, search: OptionSearch, identity: PricedTarget) -> None:
         """A set that should be enough, so that there is something, and the single steps that promise most."""

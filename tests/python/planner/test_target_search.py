@@ -13,6 +13,7 @@ from ninfer.economics.machine_cost import MachineCost
 from ninfer.economics.transfer_cost import TransferCost
 from ninfer.planner.planning_problem import PlanningProblem, SearchBudget
 from ninfer.planner.planning_result import StopReason
+from ninfer.planner.session_columns import DEGRADATION, KINDS
 from ninfer.planner.target_search import TargetSearch
 from tests.fixtures.enumerated_targets import Enumerated, enumerated
 from tests.fixtures.planning_domains import SmallCache
@@ -124,6 +125,27 @@ def test_the_same_problem_has_the_same_answer() -> None:
         two, again = domain.search()
         assert one.best is not None and two.best is not None
         assert (one.best.price, one.best.steps.tolist(), reason) == (two.best.price, two.best.steps.tolist(), again)
+
+
+def test_by_recency_as_few_of_the_oldest_as_must_be_are_lost() -> None:
+    print(f"NINFER_TEST_SEED={SEED}")
+    needless = 0
+    found = domains(150, random.Random(SEED + 4))
+    for domain in found:
+        # Whom the catalog does not know is older than all others.
+        ages = {owner: value.used_at for owner, value in domain.problem.value().owners.items()}
+        search, _ = domain.search(replace(domain.problem, by_recency=True))
+        assert search.best is not None
+        lossy = {
+            int(step[DEGRADATION["owner"]])
+            for step in search.best.steps
+            if KINDS[step[DEGRADATION["kind"]]] in ("evict", "delete", "shorten")
+        }
+        newest = max((ages.get(owner, -1) for owner in lossy), default=-1)
+        least = min(max((ages.get(owner, -1) for owner in one), default=-1) for one in domain.all_targets.losers)
+        needless += newest > least
+    print(f"{needless} of {len(found)} lose somebody younger than they must")
+    assert needless <= 0.08 * len(found)
 
 
 def test_time_ends_a_search_that_expects_nothing_better_first() -> None:
