@@ -14,7 +14,13 @@ from ninfer.cli.serve_app import serve_app
 
 PAGE = Path(__file__).resolve().parents[3] / "docs/reference/cli.md"
 ROW = re.compile(r"^\| `(--[a-z-]+)` \| (?:`(NINFER_[A-Z_]+)`)? ?\| ([^|]+) \| [^|]+ \|$")
-SECTIONS = {"chat": "ninfer chat", "run": "ninfer run", "doctor": "ninfer doctor", "serve": "ninfer-serve"}
+SECTIONS = {
+    "chat": "ninfer chat",
+    "run": "ninfer run",
+    "doctor": "ninfer doctor",
+    "calibrate": "ninfer calibrate",
+    "serve": "ninfer-serve",
+}
 WITH_CACHE = ("serve", "chat")
 # Read by the command itself, since either of two says which model.
 OWN_VARIABLES = {("serve", "--demo"): "NINFER_DEMO"}
