@@ -1,4 +1,4 @@
-"""What the kept checkpoints are worth together, and what a target loses of it (context-policy.md E2, E3; D-20, D-21).
+"""What the kept checkpoints are worth together, and what a target loses of it (E2, E3, D-20, D-21).
 
 A *saving* is what a checkpoint spares whoever needs it: computing everything, less getting it back as it is kept. All
 values are nanoseconds of this machine.

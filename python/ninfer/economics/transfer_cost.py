@@ -19,7 +19,7 @@ class TransferCost:
     ns_per_byte: float
 
     def of(self, operations: npt.ArrayLike, copied_bytes: npt.ArrayLike) -> Numbers:
-        """Nanoseconds, elementwise. Submitting and moving overlap, so the longer one counts (context-policy.md E1)."""
+        """Nanoseconds, elementwise. Submitting and moving overlap, so the longer one counts (E1)."""
         counts = np.asarray(operations, dtype=np.float64)
         moved = np.asarray(copied_bytes, dtype=np.float64)
         submitting = self.batch_ns + counts * self.operation_ns

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import numpy as np
 
-from ninfer import native
 from ninfer.economics.machine_cost import Rows
 from ninfer.economics.transfer_cost import Numbers
 from ninfer.planner.option_value import OptionValue, option_value
@@ -19,8 +18,6 @@ from ninfer.planner.step_cover import Steps
 from ninfer.planner.step_prices import StepPrices, step_prices
 from ninfer.resources.cache_value import CacheValue
 
-T = TypeVar("T")
-
 NO_STEPS: Rows = np.zeros((0, len(DEGRADATION)), dtype=np.int64)
 _EVICT = KINDS.index("evict")
 # Steps after which everything is still there.
@@ -29,12 +26,16 @@ _NAME = [DEGRADATION[name] for name in ("kind", "owner", "checkpoint", "device_p
 
 
 class SearchSession(Protocol):
-    """What of native.PlanningSession a search uses."""
+    """One planning problem of the program, with its facts in the tables of session_columns.py.
 
-    def degradations(self, target: int, /) -> Rows | native.Refusal: ...
-    def degrade(self, target: int, steps: list[native.Degradation], /) -> int | native.Refusal: ...
-    def assess_many(self, targets: list[int], /) -> tuple[Rows, Rows] | native.Refusal: ...
-    def baseline(self, option: int, /) -> Rows | native.Refusal: ...
+    degrade: None for steps that mean nothing together, or if there is no place for more targets. assess_many: facts of
+    the targets, and recoveries of the checkpoints that differ from the identity. baseline: recoveries of all, there.
+    """
+
+    def degradations(self, target: int, /) -> Rows: ...
+    def degrade(self, target: int, steps: Rows, /) -> int | None: ...
+    def assess_many(self, targets: Sequence[int], /) -> tuple[Rows, Rows]: ...
+    def baseline(self, option: int, /) -> Rows: ...
 
 
 @dataclass
@@ -56,18 +57,16 @@ class OptionSearch:
     def of(
         cls, session: SearchSession, problem: PlanningProblem, cache: CacheValue, option: int, identity: int
     ) -> OptionSearch:
-        value = option_value(answered(session.baseline(option)), RECOVERY, problem.cost, cache)
+        value = option_value(session.baseline(option), RECOVERY, problem.cost, cache)
         prices = step_prices(value, problem.cost, problem.page_bytes, problem.image_bytes)
         return cls(session, problem, cache, option, identity, value, prices)
 
     def target(self, steps: Rows) -> int | None:
-        """None: steps that mean nothing together, or no place for more targets."""
-        found = self.session.degrade(self.identity, [_degradation(step) for step in steps])
-        return None if isinstance(found, native.Refusal) else found
+        return self.session.degrade(self.identity, steps)
 
     def priced(self, asked: Sequence[tuple[int, Rows]]) -> list[PricedTarget]:
         """Targets with their steps from the identity on."""
-        facts, recoveries = answered(self.session.assess_many([target for target, _ in asked]))
+        facts, recoveries = self.session.assess_many([target for target, _ in asked])
         now = self.problem.cost.immediate(facts, ASSESSMENT) * (1 + self.asked.waiting)
         prices = self.problem.cost.recovery(recoveries, RECOVERY)
         after = self.value.savings_after(len(facts), recoveries, prices, RECOVERY)
@@ -103,7 +102,7 @@ class OptionSearch:
 
     def steps(self, parent: PricedTarget) -> Steps:
         """What could help against what the target lacks."""
-        rows = answered(self.session.degradations(parent.target))
+        rows = self.session.degradations(parent.target)
         if parent.lacking[-1] > 0:
             rows = np.concatenate([rows, self._evictions_for_a_place(rows)])
         if self.losable is not None:
@@ -149,14 +148,3 @@ class OptionSearch:
 
 def _name(step: Rows) -> bytes:
     return step[_NAME].tobytes()
-
-
-def _degradation(step: Rows) -> native.Degradation:
-    kind, owner, checkpoint, device_pages, frontier = step[_NAME].tolist()
-    return native.Degradation(KINDS[kind], owner, checkpoint, device_pages, frontier)
-
-
-def answered(result: T | native.Refusal) -> T:
-    """Of the session's own targets at its own revision: a refusal here would be a bug."""
-    assert not isinstance(result, native.Refusal), str(result)
-    return result

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from ninfer import native
 from ninfer.economics.machine_cost import MachineCost
 from ninfer.economics.portfolio import NewCheckpoint
 from ninfer.resources.cache_value import CacheValue
@@ -24,13 +24,14 @@ class SearchBudget:
 
 @dataclass(frozen=True)
 class PlanningOption:
-    """source: the checkpoint from which an admission starts, 0 for root or no admission. needs_place: it ends in a
-    continuation or a shared prefix of its own. is_bound: it continues the session's present one.
+    """publication: what the session is asked for. source: the checkpoint from which an admission starts, 0 for root or
+    no admission. needs_place: it ends in a continuation or a shared prefix of its own. is_bound: it continues the
+    session's present one.
 
     new: of a capture for everybody; what it costs now then counts for `waiting` requests and itself.
     """
 
-    publication: native.Publication
+    publication: Any
     source: int = 0
     needs_place: bool = False
     is_bound: bool = False

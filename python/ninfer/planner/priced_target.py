@@ -25,7 +25,7 @@ class PricedTarget:
 
     @property
     def price(self) -> float:
-        """J of context-policy.md E3."""
+        """J of E3."""
         return self.now_ns + self.loss_ns
 
     @property

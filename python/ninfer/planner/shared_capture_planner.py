@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
-from ninfer import native
-from ninfer.planner.option_search import SearchSession, answered
+from ninfer.planner.option_search import SearchSession
 from ninfer.planner.planning_problem import PlanningProblem
 from ninfer.planner.pressure_search import Choice, PressureSearch
+from ninfer.planner.session_columns import ASSESSMENT, FEASIBLE
 from ninfer.resources.evidence import Evidence
 
 
 class CaptureSession(SearchSession, Protocol):
-    """What of native.PlanningSession this uses."""
+    """Also opens the problem. open: why nothing can be made now, if so; identity: None for an option that cannot."""
 
-    def open(self, options: list[native.Publication], protected_owners: list[int], /) -> native.Refusal | None: ...
-    def why_left_out(self, option: int, /) -> native.Refusal | None: ...
-    def identity(self, option: int, /) -> int | native.Refusal: ...
-    def assess(self, target: int, /) -> native.TargetAssessment | native.Refusal: ...
+    def open(self, options: Sequence[Any], protected_owners: Sequence[int], /) -> str | None: ...
+    def identity(self, option: int, /) -> int | None: ...
 
 
 @dataclass(frozen=True)
@@ -48,15 +47,14 @@ def plan_shared_capture(
     """
     if evidence.needs_repetition and not repeated:
         return Skip("not_repeated")
-    refused = session.open([one.publication for one in problem.options], list(problem.protected_owners))
+    refused = session.open([one.publication for one in problem.options], problem.protected_owners)
     if refused is not None:
-        return Skip(refused.kind)
-    identities = {
-        option: answered(session.identity(option))
-        for option in range(len(problem.options))
-        if session.why_left_out(option) is None
-    }
-    spare = next((option for option, target in identities.items() if answered(session.assess(target)).feasible), None)
+        return Skip(refused)
+    found = {option: session.identity(option) for option in range(len(problem.options))}
+    identities = {option: target for option, target in found.items() if target is not None}
+    facts, _ = session.assess_many(list(identities.values()))
+    fits = [option for option, row in zip(identities, facts, strict=True) if row[ASSESSMENT["status"]] in FEASIBLE]
+    spare = next(iter(fits), None)
     may_displace = evidence.is_declared or repeated
     if may_displace:
         choice = PressureSearch(session, problem).choose(identities)

@@ -1,4 +1,4 @@
-"""A bounded best-first search for the cheapest complete target (context-policy.md L2).
+"""A bounded best-first search for the cheapest complete target (L2).
 
 A node is a target with exact facts. First the single steps of every option are assessed, so that what each costs and
 saves is known; then sets of steps that should be enough, and step after step. The queue is ordered by the price paid

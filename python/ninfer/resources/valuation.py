@@ -9,7 +9,7 @@ from ninfer.resources.private_catalog import CellState
 from ninfer.resources.retention import RetentionClass
 
 WEIGHTS = {RetentionClass.DISPOSABLE: 1.0, RetentionClass.RECENT_PRIVATE: 4.0, RetentionClass.LIVE_SESSION: 16.0}
-"""How many savings the next use of a private owner is worth (context-policy.md E3)."""
+"""How many savings the next use of a private owner is worth (E3)."""
 
 
 def cache_value(catalog: Catalog) -> CacheValue:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from ninfer import native
+from ninfer.engine.search_session import NativeSearchSession
 from ninfer.planner.planning_problem import PlanningProblem, SearchBudget
 from ninfer.planner.shared_capture_planner import SharedCapture, Skip, plan_shared_capture
 from ninfer.resources.evidence import Evidence
@@ -32,7 +33,7 @@ class Domain:
 
     def plan(self, evidence: Evidence, *, repeated: bool = False) -> SharedCapture | Skip:
         session = native.PlanningSession(self.cache.program)
-        planned = plan_shared_capture(session, self.problem, evidence, repeated=repeated)
+        planned = plan_shared_capture(NativeSearchSession(session), self.problem, evidence, repeated=repeated)
         if isinstance(planned, SharedCapture):
             native.must(session.seal(planned.target))
         return planned

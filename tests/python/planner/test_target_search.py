@@ -11,6 +11,7 @@ import pytest
 from ninfer import native
 from ninfer.economics.machine_cost import MachineCost
 from ninfer.economics.transfer_cost import TransferCost
+from ninfer.engine.search_session import NativeSearchSession
 from ninfer.planner.planning_problem import PlanningProblem, SearchBudget
 from ninfer.planner.planning_result import StopReason
 from ninfer.planner.session_columns import DEGRADATION, KINDS
@@ -41,7 +42,7 @@ class Domain:
 def searched(cache: SmallCache, problem: PlanningProblem) -> tuple[TargetSearch, StopReason]:
     session = native.PlanningSession(cache.program)
     native.must(session.open([one.publication for one in problem.options], problem.protected_owners))
-    search = TargetSearch(session, problem)
+    search = TargetSearch(NativeSearchSession(session), problem)
     for option in range(len(problem.options)):
         if session.why_left_out(option) is None:
             search.add(option, native.must(session.identity(option)))
