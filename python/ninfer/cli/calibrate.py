@@ -12,12 +12,12 @@ import typer
 from ninfer.cli.engine_flags import EngineFlags
 from ninfer.cli.flag_groups import with_flags
 from ninfer.cli.load_with_progress import LoadProgress
-from ninfer.cli.machine_report import processor_name
 from ninfer.cli.model_choice import DemoOption, ModelArgument, model_path
 from ninfer.config.engine_options import EngineOptions
 from ninfer.config.store_location import cache_directory
-from ninfer.economics.calibration import Calibration, CalibrationFile, MachineKey
+from ninfer.economics.calibration import Calibration, CalibrationFile
 from ninfer.engine.engine import load_model
+from ninfer.engine.machine import machine_key
 from ninfer.engine.measurement import Measurement
 
 _DIRECTIONS = {"to_host": "to Host", "to_device": "to Device", "within_device": "within Device"}
@@ -35,8 +35,7 @@ def calibrate(
     options = EngineOptions.from_mapping({**engine_flags.as_options(), "context_cache": True})
     with LoadProgress() as bar:
         loaded = load_model(model_path(model, demo), options, datetime.now, bar.show)
-    machine = MachineKey(processor_name(), loaded.capacity.cpu_isa, loaded.capacity.threads)
-    found = Measurement(loaded, machine, seconds).calibrate()
+    found = Measurement(loaded, machine_key(loaded.capacity), seconds).calibrate()
     file = CalibrationFile(cache_directory(os.environ))
     file.keep(found)
     for line in _lines(found):

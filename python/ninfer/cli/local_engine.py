@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator, Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -11,6 +12,8 @@ from types import TracebackType
 from typing import Any
 
 from ninfer.config.engine_options import EngineOptions
+from ninfer.config.store_location import cache_directory
+from ninfer.economics.calibration import CalibrationFile
 from ninfer.engine.engine import load_model
 from ninfer.engine.events import Cancelled, EngineEvent, Failed, Finished
 from ninfer.engine.generation_plan import plan_generation
@@ -41,7 +44,7 @@ class LocalEngine:
     @classmethod
     def load(cls, path: Path, options: EngineOptions, progress: Progress | None = None) -> LocalEngine:
         """Raises what loading a model raises."""
-        return cls(load_model(path, options, datetime.now, progress))
+        return cls(load_model(path, options, datetime.now, progress, CalibrationFile(cache_directory(os.environ))))
 
     def encode_chat(self, prompt: ChatPrompt) -> EncodedChat:
         """Raises RequestError: no template, or one that refuses the messages, or more than the context holds."""

@@ -14,6 +14,7 @@ from ninfer.cli.package_version import package_version
 from ninfer.config.engine_options import EngineOptions
 from ninfer.config.store_location import cache_directory, models_directory
 from ninfer.engine.capacity import free_memory_bytes, physical_cores
+from ninfer.engine.machine import processor_name
 from ninfer.errors import NinferError, OptionError
 from ninfer.model_store.model_store import ModelStore
 from ninfer.serving.listening import listen
@@ -34,12 +35,6 @@ def machine_report(environment: Mapping[str, str], host: str, port: int) -> dict
         "cache_directory": _directory(cache_directory(environment)),
         "port": _port(host, port),
     }
-
-
-def processor_name() -> str:
-    """As it calls itself."""
-    names = _values(Path("/proc/cpuinfo"), "model name")
-    return names[0] if names else platform.machine()
 
 
 def _cpu() -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import socket
 import threading
 from collections.abc import Callable, Sequence
@@ -17,6 +18,8 @@ from fastapi import FastAPI
 from ninfer.cli.load_with_progress import LoadProgress
 from ninfer.cli.resolved_values import resolved_values
 from ninfer.cli.stop_signals import StopSignals, ignore_signals
+from ninfer.config.store_location import cache_directory
+from ninfer.economics.calibration import CalibrationFile
 from ninfer.engine.engine import load_model
 from ninfer.engine.loaded_model import LoadedModel
 from ninfer.engine.service import EngineService
@@ -133,7 +136,9 @@ class ServerProcess:
                 bar.show(done, total)
                 self._entrance.reason = f"{self._name} is loading: {done * 100 // max(total, 1)} % of its weights"
 
-            model = load_model(path, self._options.engine, datetime.now, progress)
+            model = load_model(
+                path, self._options.engine, datetime.now, progress, CalibrationFile(cache_directory(os.environ))
+            )
         engine = EngineService(model, max_queued=self._options.serving.max_queued, hand_over=self._router.hand_over)
         return _Loaded(model, engine, create_app(engine, self._router, ServedModel.of(model), self._options.serving))
 

@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 
 from ninfer import native
 from ninfer.config.engine_options import EngineOptions
+from ninfer.economics.calibration import CalibrationFile
 from ninfer.engine.capacity import MAX_AUTO_CHUNK, Capacity, resolve_capacity
 from ninfer.engine.generation import Generation, GenerationResult, open_sequence
 from ninfer.engine.generation_plan import check_prompt, plan_generation, whole_numbers
 from ninfer.engine.loaded_model import LoadedModel
+from ninfer.engine.machine import machine_cost
 from ninfer.engine.model_frontend import ModelFrontend, load_frontend
 from ninfer.engine.native_model import Progress, load_native_model
 from ninfer.engine.prefill_chunk import measured_chunk
@@ -165,9 +167,13 @@ def load(path: str | Path, *, progress: Progress | None = None, **options: Any) 
 
 
 def load_model(
-    path: Path, options: EngineOptions, clock: Callable[[], datetime], progress: Progress | None = None
+    path: Path,
+    options: EngineOptions,
+    clock: Callable[[], datetime],
+    progress: Progress | None = None,
+    calibrations: CalibrationFile | None = None,
 ) -> LoadedModel:
-    """As `load`, with the clock that templates see injected."""
+    """As `load`, with the clock that templates see injected. calibrations: what was measured on this machine before."""
     files = open_model(path)
     frontend = load_frontend(files, options.chat_template, clock)
     capacity = resolve_capacity(options, files.config)
@@ -178,7 +184,8 @@ def load_model(
     )
     if options.prefill_chunk == "auto":
         chunk = measured_chunk(program, capacity.max_context)
-    return LoadedModel(files, options, capacity, frontend, program, min(chunk, capacity.max_context))
+    cost = machine_cost(files.config, options.weights, capacity, calibrations)
+    return LoadedModel(files, options, capacity, frontend, program, min(chunk, capacity.max_context), cost)
 
 
 def _program_options(capacity: Capacity, max_unit_rows: int, frontend: ModelFrontend) -> native.ProgramOptions:

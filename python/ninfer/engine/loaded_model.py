@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ninfer import native
 from ninfer.config.engine_options import EngineOptions
+from ninfer.economics.machine_cost import MachineCost
 from ninfer.engine.capacity import Capacity
 from ninfer.engine.model_frontend import ModelFrontend
 from ninfer.weights.model_files import ModelFiles
@@ -13,7 +14,8 @@ from ninfer.weights.model_files import ModelFiles
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """What loading yields; an engine only adds requests to it. prefill_chunk: most tokens of one prefill unit."""
+    """What loading yields; an engine only adds requests to it. prefill_chunk: most tokens of one prefill unit.
+    cost: what copying and computing take, as far as it was measured."""
 
     files: ModelFiles
     options: EngineOptions
@@ -21,3 +23,4 @@ class LoadedModel:
     frontend: ModelFrontend
     program: native.Program
     prefill_chunk: int
+    cost: MachineCost

@@ -54,6 +54,7 @@ def make_parts(
         copies=Copies(model.program, budget, lost),
         manager=manager,
         statistics=statistics,
+        cost=model.cost,
     )
 
 

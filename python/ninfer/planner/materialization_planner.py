@@ -90,7 +90,9 @@ def _maximal(
         target = _answered(session.maximal(option))
         found = _answered(session.assess(target))
         if found.feasible:
-            return _planned(session, candidates, options, option, (target, found.status == "needs_transfer"), StopReason.MAXIMAL)
+            return _planned(
+                session, candidates, options, option, (target, found.status == "needs_transfer"), StopReason.MAXIMAL
+            )
     return TemporarilyBlocked(_why(found))
 
 

@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 
 from ninfer.resources import catalog_report, claims, discarding, memory_victims, publication
+from ninfer.resources.cache_value import CacheValue
 from ninfer.resources.capture_policy import Boundaries, CaptureFacts
 from ninfer.resources.capture_value import gives_way
 from ninfer.resources.catalog import Catalog
@@ -37,6 +38,7 @@ from ninfer.resources.reuse_report import ReuseReason, Shortfall
 from ninfer.resources.shortlist import Shortlist
 from ninfer.resources.slot_facts import CatalogStatistics, SlotFacts
 from ninfer.resources.source_offer import SourceOffer
+from ninfer.resources.valuation import cache_value
 
 
 class ResourceManager:
@@ -194,6 +196,10 @@ class ResourceManager:
     def note_released(self, owner: int, reason: RemovalReason) -> None:
         """This inactive owner was released with all its checkpoints."""
         self._catalog.remove_all(self._catalog.checkpoints_of(owner), reason)
+
+    def cache_value(self) -> CacheValue:
+        """What everything that is kept is worth, for a planner that has to choose who gives way."""
+        return cache_value(self._catalog)
 
     # Reports
 

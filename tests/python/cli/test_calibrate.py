@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ninfer.cli.machine_report import processor_name
 from ninfer.config.engine_options import EngineOptions
 from ninfer.demo import HYBRID_DIRECTORY
-from ninfer.economics.calibration import CalibrationFile, MachineKey, prefill_signature
+from ninfer.economics.calibration import CalibrationFile
 from ninfer.economics.generic_cost import generic_cost
 from ninfer.engine.engine import load_model
 from tests.fixtures.ninfer_command import run
@@ -26,11 +25,11 @@ def test_what_was_measured_is_kept_for_this_machine_and_model(tmp_path: Path, co
     assert (result.returncode, result.stderr) == (0, ""), result.stderr
     assert "us per token" in result.stdout and str(tmp_path / "calibration.json") in result.stdout
     model = load_model(HYBRID_DIRECTORY, EngineOptions(threads=1, max_context=context), datetime.now)
-    machine = MachineKey(processor_name(), model.capacity.cpu_isa, 1)
-    signature = prefill_signature(model.files.config, "auto", "bf16")
-    generic = generic_cost(model.files.config, 1)
-    cost = CalibrationFile(tmp_path).cost(machine, signature, generic)
-    assert cost.source == "calibrated" and cost.prefill != generic.prefill
+    assert model.cost == generic_cost(model.files.config, 1)
+    cost = load_model(
+        HYBRID_DIRECTORY, EngineOptions(threads=1, max_context=context), datetime.now, None, CalibrationFile(tmp_path)
+    ).cost
+    assert cost.source == "calibrated" and cost.prefill != model.cost.prefill
     for name in DIRECTIONS:
         assert getattr(cost, name).ns_per_byte > 0
     # Twice the tokens never cost less, and something at all.
