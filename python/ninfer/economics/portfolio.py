@@ -6,6 +6,7 @@ values are nanoseconds of this machine.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -67,7 +68,7 @@ class Portfolio:
     def private_loss(self, before: Numbers, after: Numbers) -> Numbers:
         """f64 [...]: of each owner its worst lost saving, by its weight. before: f64 [n]; after: f64 [..., n]."""
         lost = np.maximum(0.0, before - after)
-        flat = lost.reshape(-1, lost.shape[-1])
+        flat = lost.reshape(math.prod(lost.shape[:-1]), lost.shape[-1])
         target, row = np.nonzero(flat)
         worst = np.zeros(len(flat) * len(self.weight))
         np.maximum.at(worst, target * len(self.weight) + self.owner[row], flat[target, row])

@@ -76,7 +76,8 @@ class CaptureCandidate:
 class CaptureFacts:
     """Frontiers of a prompt that have a shared entry already, and those that two independent domains have named.
 
-    named: frontier and digest of its grid points; ResourceManager.adopt_admission remembers them. endpoint: where the
+    named: frontier and digest of all points where one could be made; ResourceManager.adopt_admission remembers them.
+    endpoint: where the
     longest conversation ends that the prompt goes on from, if that is worth an anchor.
     """
 

@@ -22,12 +22,12 @@ def capture_facts(catalog: Catalog, prompt: PromptIdentity, key: ReuseKey, bound
     grid = frozenset(grid_points(prompt.size)) if options.auto_prefix_grid else frozenset[int]()
     inside = {at for at in {*shared_frontiers(boundaries), *grid} if 0 < at < prompt.size}
     keys = digests_at(prompt, inside)
-    named = tuple((at, digest) for at, digest in keys if at in grid)
-    repeated = catalog.demand.named_by_others(session_name(key), named)
+    on_grid = [(at, digest) for at, digest in keys if at in grid]
+    repeated = catalog.demand.named_by_others(session_name(key), on_grid)
     return CaptureFacts(
         already_shared=frozenset(at for at, digest in keys if catalog.shared.holds(at, digest)),
         repeated=frozenset(at for at, _ in repeated),
-        named=named,
+        named=tuple(keys),
         endpoint=endpoint,
     )
 

@@ -81,13 +81,12 @@ def adopt_admission(
 ) -> None:
     check_committed(catalog, claim, result, owner)
     claim.move_to(ClaimState.ACTIVE)
+    if claim.key.reads or claim.key.publishes:
+        _note_demand(catalog, claim, facts)
     if claim.source is not None and claim.source_goes:
         claim.consumed = catalog.entry(claim.source)
     apply_removals(catalog, claim, result, RemovalReason.CONSUMED)
     _note_use(catalog, claim)
-    name = session_name(claim.key)
-    if claim.key.reads or claim.key.publishes:
-        catalog.demand.record(name or ("", "", str(claim.request_id)), facts.named if facts else ())
     if claim.cell is None:
         return
     cell = catalog.cells[claim.cell]
@@ -112,6 +111,17 @@ def abort_admission(catalog: Catalog, claim: Claim, result: TransitionResult | N
         catalog.free_cell(catalog.cells[claim.cell])
     if result is not None:
         apply_removals(catalog, claim, result, RemovalReason.DISCARDED)
+
+
+def _note_demand(catalog: Catalog, claim: Claim, facts: CaptureFacts | None) -> None:
+    """What the request could have used (D-22): its source, the shared prefixes on the way to it, what it may create.
+    Before its source goes."""
+    used = {claim.source} if claim.source is not None else set()
+    for owner in claim.extends:
+        used.update(catalog.checkpoints_of(owner))
+    entries = [catalog.entry(checkpoint) for checkpoint in used]
+    keys = {(entry.frontier, entry.digest) for entry in entries} | set(facts.named if facts else ())
+    catalog.demand.record(session_name(claim.key) or ("", "", str(claim.request_id)), keys)
 
 
 def _note_use(catalog: Catalog, claim: Claim) -> None:

@@ -240,7 +240,8 @@ class TestSharedPrefixes:
         boundaries = PromptBoundaries(leading_end=50, tools_end=30)
         facts = engine.manager.capture_facts(request.prompt, ReuseKey(), boundaries)
         assert facts.already_shared == {50}
-        assert facts.named == ()
+        assert [at for at, _ in facts.named] == [30, 50], "what could be made, whether it is there or not"
+        assert facts.repeated == frozenset()
 
     def test_grid_points_need_two_domains(self) -> None:
         engine = PlayedEngine(ContextCacheOptions(auto_prefix_grid=True))
