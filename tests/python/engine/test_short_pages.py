@@ -104,9 +104,9 @@ def test_captures_cost_no_reuse(engine: ComparedEngine) -> None:
 def test_a_source_that_does_not_fit_beside_its_request_is_told(
     make_pair: MakePair, family: str, pages: int, fits: bool
 ) -> None:
-    """Another session's conversation of 7 pages stays, 6 of which the request shares: the others fit only just. A hybrid
-    then starts from its anchor, 4 tokens before its end, and not from its end: for that the anchor would have to go,
-    and without it the conversation's next turn could lose everything.
+    """Another session's conversation of 7 pages stays, 6 of which the request shares: the others fit only just. A
+    hybrid then starts from its anchor, 4 tokens before its end, and not from its end: for that the anchor would have
+    to go, and without it the conversation's next turn could lose everything.
     """
     pair = make_pair(family, kv_capacity=TOKENS, max_context=TOKENS, host_cache_mib=0, max_shared_prefixes=0)
     engine = ComparedEngine(pair.cached, pair.cold)
