@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from types import SimpleNamespace
@@ -74,6 +75,13 @@ class Speaker:
             text in sent for text in self.model.frontend.tokenizer.special_texts
         )
 
+    def whole_characters(self, tokens: Sequence[int]) -> int:
+        """How many of the tokens end before a character that is not whole. Bytes that are none are shown as U+FFFD,
+        whose own first byte they may happen to be."""
+        pieces = [self.model.frontend.tokenizer.token_bytes(token) for token in tokens]
+        ends = [count for count in range(len(pieces) + 1) if _is_text(b"".join(pieces[:count]))]
+        return ends[-1]
+
     def _spoken(self, prompt: EncodedChat, params: SamplingParams) -> Spoken:
         plan = plan_generation(self.model, prompt.token_ids, params)
         tokens = [step.token_id for step in self.engine.start(prompt.token_ids, params).steps()]
@@ -85,6 +93,14 @@ class Speaker:
     def _encoded(self, case: dict[str, Any], messages: list[dict[str, Any]]) -> EncodedChat:
         thinking = {"enable_thinking": case["enable_thinking"]}
         return self.model.frontend.encode_chat(ChatPrompt(messages, case["tools"], template_kwargs=thinking))
+
+
+def _is_text(characters: bytes) -> bool:
+    try:
+        characters.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _message(spoken: Spoken) -> dict[str, Any]:
@@ -118,7 +134,8 @@ def test_answers_come_back_as_far_as_was_said(speaker: Speaker) -> None:
             assert agreeing(spoken, history) == len(spoken.tokens), spoken
         else:
             differing += 1
-            assert agreeing(spoken, history) == spoken.canonical, spoken
+            same = agreeing(spoken, history)
+            assert spoken.canonical in (same, speaker.whole_characters(spoken.tokens[:same])), (same, spoken)
     assert whole > 20 and differing > 1, (whole, differing)
 
 
