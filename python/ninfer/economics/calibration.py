@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,15 @@ def prefill_signature(config: ModelConfig, weights: str, kv_dtype: str) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
+def _coefficients(kept: Any, of: type[TransferCost] | type[PrefillCost]) -> dict[str, float] | None:
+    """None unless it is all of them, each a number that a price can have: nothing else ever reaches a planner."""
+    names = {field.name for field in fields(of)}
+    if not isinstance(kept, dict) or kept.keys() != names:
+        return None
+    numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in kept.values())
+    return kept if numbers and all(0 <= one < math.inf for one in kept.values()) else None
+
+
 class CalibrationFile:
     """The file in this folder."""
 
@@ -61,19 +71,16 @@ class CalibrationFile:
     def cost(self, machine: MachineKey, signature: str, generic: MachineCost) -> MachineCost:
         """Transfers and prefill are looked up each for itself; what was never measured is generic."""
         kept = self._read()
-        transfers = kept["transfers"].get(machine.text(), {})
-        prefill = kept["prefill"].get(f"{machine.text()} / {signature}")
-        if not transfers and prefill is None:
-            return generic
-        directions = {
-            name: TransferCost(**transfers[name]) if name in transfers else getattr(generic, name)
-            for name in _DIRECTIONS
-        }
-        return MachineCost(
-            **directions,
-            prefill=generic.prefill if prefill is None else PrefillCost(**prefill),
-            source="calibrated",
-        )
+        transfers = kept["transfers"].get(machine.text())
+        found: dict[str, Any] = {}
+        for name in _DIRECTIONS:
+            measured = _coefficients(transfers.get(name) if isinstance(transfers, dict) else None, TransferCost)
+            if measured is not None:
+                found[name] = TransferCost(**measured)
+        measured = _coefficients(kept["prefill"].get(f"{machine.text()} / {signature}"), PrefillCost)
+        if measured is not None:
+            found["prefill"] = PrefillCost(**measured)
+        return replace(generic, **found, source="calibrated") if found else generic
 
     def keep(self, calibration: Calibration) -> None:
         """Replaces what was there of the same machine and signature. Raises OSError."""

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ninfer import native
-from ninfer.engine.admission_pressure import AdmissionPressure
 from ninfer.engine.loan import Loan
 from ninfer.engine.loop_parts import LoopParts
 from ninfer.engine.materialization import Materialization
@@ -60,7 +59,6 @@ class PlannedOpener:
         self._parts = parts
         self._options = options
         self._planning = planning
-        self._pressure = AdmissionPressure(parts, planning)
         self._materialization = materialization
 
     def open(self, request: Request, loan: Loan | None = None) -> Blocked | None:
@@ -170,18 +168,15 @@ class PlannedOpener:
         candidates = [option.candidate for option in problem.options]
         publications = [option.publication(problem.request, pages) for option in problem.options]
         catalog, session = self._parts.catalog, self._planning
-        protected = catalog.protected_owners()
-        # Captures displace nobody, so they have no say in who gives way.
-        pressure = None if pages > 0 else self._pressure.of(publications, candidates, protected)
         if problem.evicted is None:
-            return plan_materialization(session, candidates, publications, protected, pressure=pressure)
+            return plan_materialization(session, candidates, publications, catalog.protected_owners())
         always = [native.Degradation("evict", owner=problem.evicted)]
         # A full catalog is no rare state, and the program reads whoever may change: first it is that one alone.
         others = catalog.all_owners() - {problem.evicted}
         planned = plan_materialization(session, candidates, publications, list(others), always)
         if _goodness(planned)[0] == 2:
             return planned
-        return plan_materialization(session, candidates, publications, protected, always, pressure)
+        return plan_materialization(session, candidates, publications, catalog.protected_owners(), always)
 
     def _begin(self, request: Request, choice: _Choice) -> Blocked | None:
         assert request.claim is not None, request.id

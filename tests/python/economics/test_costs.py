@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -95,6 +97,44 @@ def test_what_was_measured_is_found_again_for_its_machine_and_model_only(tmp_pat
     assert other_weights != signature
     assert file.cost(machine, other_weights, generic) == MachineCost(copy, copy, copy, generic.prefill, "calibrated")
     assert file.cost(MachineKey("a processor", "avx2", 4), signature, generic) == generic
+
+
+GOOD = {"batch_ns": 1.0, "operation_ns": 2.0, "ns_per_byte": 3.0}
+MACHINE = MachineKey("p", "i", 1)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"batch_ns": math.nan},
+        {"batch_ns": math.inf},
+        {"operation_ns": -1.0},
+        {"ns_per_byte": "3"},
+        {"ns_per_byte": None},
+        {"ns_per_byte": True},
+        {"ns_per_byte": [1]},
+        {"more": 1.0},
+    ],
+)
+def test_what_is_no_price_is_generic(tmp_path: Path, damage: dict[str, object]) -> None:
+    generic = generic_cost(demo_config(), threads=1)
+    prefill = {"pass_ns": 1.0, "token_ns": 1.0, "pair_ns": 1.0}
+    bad = [{**GOOD, **damage}, {"batch_ns": 1.0}, [], None]
+    for one in bad:
+        kept = {"format": 1, "transfers": {MACHINE.text(): {"to_host": one, "to_device": GOOD}}, "prefill": {}}
+        file = CalibrationFile(tmp_path)
+        file.path.write_text(json.dumps(kept))
+        expected = replace(generic, to_device=TransferCost(1.0, 2.0, 3.0), source="calibrated")
+        assert file.cost(MACHINE, "s", generic) == expected, one
+    values = list(damage.values())
+    kept = {
+        "format": 1,
+        "transfers": {MACHINE.text(): 7},
+        "prefill": {f"{MACHINE.text()} / s": {**prefill, "pass_ns": values[0]}},
+    }
+    if damage != {"more": 1.0}:
+        file.path.write_text(json.dumps(kept))
+        assert file.cost(MACHINE, "s", generic) == generic
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{", '{"format": 2}', '{"format": 1, "transfers": 3}', "\x00"])
