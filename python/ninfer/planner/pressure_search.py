@@ -31,9 +31,7 @@ class PressureSearch:
     def choose(self, identities: Mapping[int, int]) -> Choice | None:
         """Among the targets behind these identities, by option. None: the search has met none that is feasible."""
         search = TargetSearch(self.session, self.problem)
-        for option, identity in identities.items():
-            search.add(option, identity)
-        reason = search.run()
+        reason = search.run(identities)
         best = search.best
         if best is None:
             return None

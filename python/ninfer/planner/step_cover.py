@@ -21,30 +21,38 @@ class Steps:
     prices: Numbers
     reliefs: Rows
 
+    def owner(self, number: int) -> int:
+        return int(self.rows[number, DEGRADATION["owner"]])
+
+    def evicts(self, number: int) -> bool:
+        return bool(self.rows[number, DEGRADATION["kind"]] == _EVICT)
+
     def excluded_by(self, chosen: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """bool [n]: steps that mean nothing beside this one."""
-        row = self.rows[chosen]
-        kind, owner, checkpoint = (row[DEGRADATION[name]] for name in ("kind", "owner", "checkpoint"))
-        same_owner = self.rows[:, DEGRADATION["owner"]] == owner
-        if kind == _EVICT:
+        """bool [n]: steps that mean nothing after this one. An eviction comes after anything of its owner's. The last
+        checkpoint of an owner goes with it, not by a step of its own."""
+        same_owner = self.rows[:, DEGRADATION["owner"]] == self.owner(chosen)
+        if self.evicts(chosen):
             return np.asarray(same_owner)
+        kind, checkpoint = (self.rows[chosen, DEGRADATION[name]] for name in ("kind", "checkpoint"))
         kinds = self.rows[:, DEGRADATION["kind"]]
         same = self.rows[:, DEGRADATION["checkpoint"]] == checkpoint
-        excluded = same & ((kinds == kind) | (kind == _DELETE) | (kinds == _DELETE))
-        return np.asarray(excluded | (same_owner & (kinds == _EVICT)))
+        return np.asarray(same & ((kinds == kind) | (kind == _DELETE) | (kinds == _DELETE)))
 
 
-def least(steps: Steps, lacking: Rows) -> float:
-    """At least about this must still be paid for what is lacking, int64 [axes]: of each axis its cheapest relief, in
-    fractions; the dearest axis."""
-    reliefs = steps.reliefs.astype(np.float64)
-    with np.errstate(divide="ignore"):
-        per_unit = np.where(reliefs > 0, steps.prices[:, None] / reliefs, np.inf)
-    wanted = lacking > 0
-    if not wanted.any():
-        return 0.0
-    cheapest = per_unit.min(axis=0, initial=np.inf)[wanted]
-    return float(np.max(cheapest * lacking[wanted], initial=0.0))
+def unit_prices(steps: Steps) -> Numbers:
+    """f64 [axes]: the cheapest relief of each, per unit; infinite where no step gives any."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        each = np.where(steps.reliefs > 0, steps.prices[:, None] / steps.reliefs, np.inf)
+    return np.asarray(each.min(axis=0, initial=np.inf), dtype=np.float64)
+
+
+def least(lacking: Rows, units: Numbers) -> Numbers:
+    """f64 [...]: about this must still be paid for what is lacking, int64 [..., axes], at these prices per unit, in
+    fractions of steps; the dearest axis counts."""
+    wanted = np.maximum(lacking, 0)
+    with np.errstate(invalid="ignore"):
+        each = np.where(wanted > 0, wanted * units, 0.0)
+    return np.asarray(each.max(axis=-1, initial=0.0), dtype=np.float64)
 
 
 def cover(steps: Steps, lacking: Rows, first: int | None = None) -> list[int] | None:
@@ -68,11 +76,22 @@ def cover(steps: Steps, lacking: Rows, first: int | None = None) -> list[int] | 
     return _needed(steps, lacking, chosen)
 
 
-def _take(steps: Steps, number: int, chosen: list[int], usable: np.ndarray, left: Numbers) -> None:
+def _take(
+    steps: Steps, number: int, chosen: list[int], usable: np.ndarray[tuple[int], np.dtype[np.bool_]], left: Numbers
+) -> None:
+    if steps.evicts(number):
+        for other in [one for one in chosen if steps.owner(one) == steps.owner(number)]:
+            chosen.remove(other)
+            left += np.maximum(steps.reliefs[other], 0)
     chosen.append(number)
     usable &= ~steps.excluded_by(number)
     # Host blocks that a copy takes are only lacking if the exact assessment says so.
     left -= np.maximum(steps.reliefs[number], 0)
+    if not steps.evicts(number):
+        deletes = (steps.rows[:, DEGRADATION["kind"]] == _DELETE) & usable
+        of_owner = deletes & (steps.rows[:, DEGRADATION["owner"]] == steps.owner(number))
+        if steps.rows[number, DEGRADATION["kind"]] == _DELETE and of_owner.sum() == 1:
+            usable &= ~of_owner
 
 
 def _needed(steps: Steps, lacking: Rows, chosen: list[int]) -> list[int]:

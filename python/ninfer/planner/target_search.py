@@ -1,53 +1,56 @@
 """A bounded best-first search for the cheapest complete target (L2).
 
-A node is a target with exact facts. First the single steps of every option are assessed, so that what each costs and
-saves is known; then sets of steps that should be enough, and step after step. The queue is ordered by the price paid
-plus an estimate of what is still to be paid. Estimates order only: a target counts if the program says that it can be
-carried out, and the catalog has a place for what it leaves.
+A node is a target with exact facts. First each option gets a set of steps that is enough, and its most promising single
+steps are assessed, so that what each costs and saves is known. Then a queue, ordered by the price paid plus an estimate
+of what is still to be paid: a node that comes to its front is followed by its single steps, and by sets that should be
+enough. Estimates order only: a target counts if the program says that it can be carried out, and the catalog has a
+place for what it leaves.
 """
 
 from __future__ import annotations
 
 import heapq
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from ninfer.economics.machine_cost import Rows
+from ninfer.economics.transfer_cost import Numbers
 from ninfer.planner.option_search import NO_STEPS, OptionSearch, SearchSession
 from ninfer.planner.planning_problem import PlanningProblem
 from ninfer.planner.planning_result import StopReason
 from ninfer.planner.priced_target import PricedTarget
 from ninfer.planner.recency_ladder import RecencyLadder
-from ninfer.planner.step_cover import Steps, cover, least
+from ninfer.planner.step_cover import Steps, cover, least, unit_prices
 
 _BATCH = 8
-# Of the budget, for each option: one part of so many goes into single steps.
-_PROBED_SHARE = 5
+# By reliefs that count what is shared for each, a set that should be enough falls short; covered again, it soon is not.
+_MOST_COVERS = 8
+# Of the targets, one part of so many goes into the options' single steps.
+_PROBED_SHARE = 4
 
 
 @dataclass(order=True)
 class _Prospect:
-    """A target that is not assessed yet: the parent's steps, and those chosen."""
+    """A target that waits: one to be expanded, or, with steps, the one behind those chosen, not assessed yet."""
 
     estimate: float
     ordinal: int
     parent: PricedTarget = field(compare=False)
-    steps: Steps = field(compare=False)
-    chosen: list[int] = field(compare=False)
-
-    def all_steps(self) -> Rows:
-        return np.concatenate([self.parent.steps, self.steps.rows[self.chosen]])
+    steps: Steps | None = field(compare=False, default=None)
+    chosen: list[int] = field(compare=False, default_factory=list)
 
 
 class TargetSearch:
-    """One search, over the options that were added. best: what it has found."""
+    """One search. best: what it has found."""
 
     def __init__(self, session: SearchSession, problem: PlanningProblem) -> None:
         self._session = session
         self._problem = problem
         self._cache = problem.value()
         self._options: dict[int, OptionSearch] = {}
+        self._units: dict[int, Numbers] = {}
         self._queue: list[_Prospect] = []
         self._seen: set[int] = set()
         self._ordinal = 0
@@ -55,20 +58,31 @@ class TargetSearch:
         self.best: PricedTarget | None = None
         self.assessed = 0
 
-    def add(self, option: int, identity: int) -> None:
-        search = OptionSearch.of(self._session, self._problem, self._cache, option, identity)
-        self._options[option] = search
-        [found] = search.priced([(identity, NO_STEPS)])
-        if not found.feasible:
-            if self._problem.by_recency:
-                self._climb(search)
-            self._probe(search, found)
-        self._meet([found])
-
-    def run(self) -> StopReason:
+    def run(self, identities: Mapping[int, int]) -> StopReason:
+        """Among what lies behind these identities, by option."""
+        lacking = [one for option, identity in identities.items() if (one := self._add(option, identity)) is not None]
+        probes = self._problem.budget.targets // (_PROBED_SHARE * max(len(lacking), 1))
+        for identity in lacking:
+            self._dive(identity)
+        for identity in lacking:
+            self._probe(identity, probes)
         reason = self._follow()
         self._lighten()
         return reason
+
+    def _add(self, option: int, identity: int) -> PricedTarget | None:
+        """The identity, if it lacks something."""
+        search = OptionSearch.of(self._session, self._problem, self._cache, option, identity)
+        self._options[option] = search
+        [found] = search.priced([(identity, NO_STEPS)])
+        if found.feasible:
+            self._meet([found])
+            return None
+        if self._problem.by_recency:
+            self._climb(search)
+        self._note_units(search, found)
+        self._meet([found])
+        return found
 
     def _climb(self, search: OptionSearch) -> None:
         ladder = RecencyLadder(search)
@@ -79,15 +93,34 @@ class TargetSearch:
             self._seen.add(target.target)
             self._meet([target])
 
-    def _probe(self, search: OptionSearch, identity: PricedTarget) -> None:
-        """A set that should be enough, so that there is something, and the single steps that promise most."""
+    def _dive(self, target: PricedTarget) -> None:
+        """Straight to a set that is enough, whatever the clock says: with nothing found, everything would go."""
+        for _ in range(_MOST_COVERS):
+            steps = self._options[target.option].steps(target)
+            chosen = cover(steps, target.lacking)
+            if not chosen:
+                return
+            found = self._measure(target.option, [np.concatenate([target.steps, steps.rows[chosen]])])
+            if not found or found[0].feasible:
+                return
+            [target] = found
+
+    def _probe(self, identity: PricedTarget, count: int) -> None:
+        """The single steps that promise most."""
+        search = self._options[identity.option]
         steps = search.steps(identity)
-        chosen = cover(steps, identity.lacking)
-        if chosen is not None:
-            self._measure(search.option, [steps.rows[chosen]])
-        numbers = np.argsort(steps.prices, kind="stable")[: self._problem.budget.targets // _PROBED_SHARE]
-        for found in self._measure(search.option, [steps.rows[number : number + 1] for number in numbers]):
-            search.remember(found, identity)
+        numbers = np.argsort(steps.prices, kind="stable")[:count].tolist()
+        for start in range(0, len(numbers), _BATCH):
+            if self._spent() >= self._problem.budget.most_s:
+                break
+            singles = [steps.rows[number : number + 1] for number in numbers[start : start + _BATCH]]
+            for found in self._measure(identity.option, singles):
+                search.remember(found, identity)
+        self._note_units(search, identity)
+
+    def _note_units(self, search: OptionSearch, identity: PricedTarget) -> None:
+        """What nothing is known to relieve, since the identity does not lack it, counts as free."""
+        self._units[search.option] = np.nan_to_num(unit_prices(search.steps(identity)), posinf=0.0)
 
     def _follow(self) -> StopReason:
         while self._queue:
@@ -96,18 +129,26 @@ class TargetSearch:
             reason = self._out_of_time()
             if reason is not None:
                 return reason
-            count = min(_BATCH if self.best is not None else 1, len(self._queue))
             asked: dict[int, list[Rows]] = {}
-            for prospect in (heapq.heappop(self._queue) for _ in range(count)):
-                asked.setdefault(prospect.parent.option, []).append(prospect.all_steps())
-            for option, steps in asked.items():
-                self._measure(option, steps)
+            for _ in range(min(_BATCH if self.best is not None else 1, len(self._queue))):
+                prospect = heapq.heappop(self._queue)
+                if prospect.steps is None:
+                    self._expand(prospect.parent)
+                else:
+                    steps = np.concatenate([prospect.parent.steps, prospect.steps.rows[prospect.chosen]])
+                    asked.setdefault(prospect.parent.option, []).append(steps)
+            for option, sets in asked.items():
+                self._measure(option, sets)
         return StopReason.QUEUE_EXHAUSTED
+
+    def _spent(self) -> float:
+        """Seconds; 0 where time does not count."""
+        return 0.0 if self._problem.budget.first_s is None else self._problem.clock() - self._started
 
     def _out_of_time(self) -> StopReason | None:
         """After the first window only for what is expected to be better (D-27)."""
         budget = self._problem.budget
-        spent = self._problem.clock() - self._started
+        spent = self._spent()
         if budget.first_s is None or spent < budget.first_s:
             return None
         if self.best is not None and self._queue[0].estimate >= self.best.price:
@@ -133,7 +174,8 @@ class TargetSearch:
     def _meet(self, targets: list[PricedTarget]) -> None:
         for target in targets:
             if not target.feasible:
-                self._expand(target)
+                estimate = target.price + float(least(target.lacking, self._units[target.option]))
+                self._push(_Prospect(estimate, 0, target))
             elif self.best is None or self._rank(target) < self._rank(self.best):
                 self.best = target
 
@@ -144,23 +186,29 @@ class TargetSearch:
         steps = self._options[parent.option].steps(parent)
         if len(steps.rows) == 0 or not (parent.lacking > 0).any():
             return
-        left = np.maximum(parent.lacking - np.maximum(steps.reliefs, 0), 0)
-        estimates = parent.price + steps.prices + [least(steps, one) for one in left]
+        left = parent.lacking - np.maximum(steps.reliefs, 0)
+        estimates = parent.price + steps.prices + least(left, unit_prices(steps))
         order = np.argsort(estimates, kind="stable")[: self._problem.budget.targets].tolist()
         for first in (None, *order[:_BATCH]):
             chosen = cover(steps, parent.lacking, first)
             if chosen is not None:
-                self._push(parent.price + float(steps.prices[chosen].sum()), parent, steps, chosen)
+                self._push(_Prospect(parent.price + float(steps.prices[chosen].sum()), 0, parent, steps, chosen))
         for number in order:
-            self._push(float(estimates[number]), parent, steps, [number])
+            self._push(_Prospect(float(estimates[number]), 0, parent, steps, [number]))
 
-    def _push(self, estimate: float, parent: PricedTarget, steps: Steps, chosen: list[int]) -> None:
-        self._ordinal += 1
-        heapq.heappush(self._queue, _Prospect(estimate, self._ordinal, parent, steps, chosen))
+    def _push(self, prospect: _Prospect) -> None:
+        if np.isfinite(prospect.estimate):
+            self._ordinal += 1
+            prospect.ordinal = self._ordinal
+            heapq.heappush(self._queue, prospect)
 
     def _lighten(self) -> None:
         """Leaves out steps of the best target that it does not need."""
         best: PricedTarget | None = None
         while self.best is not None and self.best is not best and len(self.best.steps) > 1:
             best = self.best
-            self._measure(best.option, [np.delete(best.steps, one, axis=0) for one in range(len(best.steps))])
+            for start in range(0, len(best.steps), _BATCH):
+                if self._spent() >= self._problem.budget.most_s:
+                    return
+                numbers = range(start, min(start + _BATCH, len(best.steps)))
+                self._measure(best.option, [np.delete(best.steps, one, axis=0) for one in numbers])

@@ -43,10 +43,8 @@ def searched(cache: SmallCache, problem: PlanningProblem) -> tuple[TargetSearch,
     session = native.PlanningSession(cache.program)
     native.must(session.open([one.publication for one in problem.options], problem.protected_owners))
     search = TargetSearch(NativeSearchSession(session), problem)
-    for option in range(len(problem.options)):
-        if session.why_left_out(option) is None:
-            search.add(option, native.must(session.identity(option)))
-    return search, search.run()
+    there = [option for option in range(len(problem.options)) if session.why_left_out(option) is None]
+    return search, search.run({option: native.must(session.identity(option)) for option in there})
 
 
 def domains(count: int, dice: random.Random) -> list[Domain]:
