@@ -72,9 +72,14 @@ def _reference(model: type[BaseModel]) -> dict[str, str]:
 def _response(description: str, model: type[BaseModel], events: Sequence[type[BaseModel]] = ()) -> dict[str, Any]:
     content: dict[str, Any] = {"application/json": {"schema": _reference(model)}}
     if events:
-        # The page has no word for what the text of a stream consists of.
+        # The page has no word for what the text of a stream consists of: some readers take the schema for that of the
+        # text, others for that of one event.
         names = ", ".join(event.__name__ for event in events)
         content["text/event-stream"] = {
-            "schema": {"type": "string", "description": f"Server-sent events; the data of each is one of: {names}."}
+            "schema": {
+                "type": ["string", "object"],
+                "properties": {"data": {"type": "string"}},
+                "description": f"Server-sent events; the data of each is one of: {names}.",
+            }
         }
     return {"description": description, "content": content}

@@ -11,6 +11,10 @@ import re
 import subprocess
 import sysconfig
 from pathlib import Path
+from typing import Any
+
+import pytest
+import schemathesis
 
 from tests.fixtures.demo_server import demo_server
 from tests.fixtures.seed import SEED
@@ -19,6 +23,25 @@ LEAST_REQUESTS = 2000
 EXAMPLES_PER_OPERATION = 130
 # Answers are short: random bodies ask for as many tokens as the context holds.
 OPTIONS = {"threads": 2, "max_context": 128, "kv_capacity": 1024, "max_concurrency": 8, "default_max_tokens": 4}
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "hi"}]}),
+        ("/v1/completions", {"prompt": "hi"}),
+        ("/completion", {"prompt": "hi"}),
+    ],
+)
+def test_streams_are_what_the_page_says(path: str, body: dict[str, Any]) -> None:
+    """Of the random requests hardly one has a stream as its answer."""
+    with demo_server(OPTIONS) as port:
+        page = schemathesis.openapi.from_url(f"http://127.0.0.1:{port}/openapi.json")
+        case = page[path]["POST"].Case(body={**body, "stream": True}, media_type="application/json")
+        response = case.call()
+        assert response.headers["content-type"][0].startswith("text/event-stream")
+        assert response.text.count("data: ") > 2
+        case.validate_response(response)
 
 
 def test_every_check_of_schemathesis_passes(tmp_path: Path) -> None:
