@@ -11,7 +11,6 @@ from ninfer.economics.transfer_cost import Numbers
 from ninfer.planner.option_value import OptionValue
 from ninfer.planner.session_columns import DEGRADATION, KINDS, RELIEF
 
-_DROPS = [KINDS.index("drop_host_pages"), KINDS.index("drop_host_image")]
 _PAGES, _IMAGE = KINDS.index("pages_to_host"), KINDS.index("image_to_host")
 _SHORTEN, _DELETE, _EVICT = KINDS.index("shorten"), KINDS.index("delete"), KINDS.index("evict")
 
@@ -29,15 +28,10 @@ class StepPrices:
     owner_loss: Numbers
     uses: Numbers
 
-    @property
-    def unit(self) -> float:
-        """What breaks ties between steps that cost nothing: less than anything measured."""
-        return 1.0
-
     def of(self, steps: Rows) -> Numbers:
         """Nanoseconds of degradation rows, each taken alone."""
         kind = steps[:, DEGRADATION["kind"]]
-        price = np.full(len(steps), self.unit)
+        price = np.zeros(len(steps))
         evicts = kind == _EVICT
         owners = np.searchsorted(self.value.owners, steps[evicts, DEGRADATION["owner"]])
         price[evicts] += self.owner_loss[owners]
