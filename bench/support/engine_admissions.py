@@ -7,9 +7,6 @@ from types import SimpleNamespace
 from typing import Any
 
 from ninfer import native
-from ninfer.economics.machine_cost import MachineCost
-from ninfer.economics.prefill_cost import PrefillCost
-from ninfer.economics.transfer_cost import TransferCost
 from ninfer.engine.copies import Copies, CopyBudget
 from ninfer.engine.intake import Intake
 from ninfer.engine.loop_parts import LoopParts
@@ -30,9 +27,6 @@ from ninfer.resources.reuse_key import ReuseKey
 OUTPUT_TOKENS = 1000
 MESSAGE_TOKENS = 200
 FIRST_ID = 1 << 20
-# Nobody gives way here, so nothing is priced.
-_FREE = TransferCost(0.0, 0.0, 0.0)
-_COST = MachineCost(_FREE, _FREE, _FREE, PrefillCost(0.0, 0.0, 0.0))
 
 
 class EngineAdmissions:
@@ -50,7 +44,6 @@ class EngineAdmissions:
             copies,
             manager,
             program.statistics(),
-            _COST,
         )
         planning = native.PlanningSession(program)
         removals = Removals(self._parts, Room(self._parts, planning))

@@ -54,7 +54,6 @@ def make_parts(
         copies=Copies(model.program, budget, lost),
         manager=manager,
         statistics=statistics,
-        cost=model.cost,
     )
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ninfer import native
-from ninfer.economics.machine_cost import MachineCost
 from ninfer.engine.copies import Copies
 from ninfer.engine.deadlines import Deadlines
 from ninfer.engine.intake import Intake
@@ -17,8 +16,7 @@ from ninfer.resources.resource_manager import ResourceManager
 
 @dataclass(eq=False)
 class LoopParts:
-    """manager: the catalog; None without a prompt cache. statistics: the program's, after the last transition. cost:
-    prices of this machine."""
+    """manager: the catalog; None without a prompt cache. statistics: the program's, after the last transition."""
 
     program: native.Program
     scheduler: Scheduler
@@ -28,7 +26,6 @@ class LoopParts:
     copies: Copies
     manager: ResourceManager | None
     statistics: native.ProgramStatistics
-    cost: MachineCost
     deadlines: Deadlines = field(default_factory=Deadlines)
 
     @property
